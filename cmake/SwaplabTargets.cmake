@@ -1,0 +1,52 @@
+# The project's helper functions: swaplab_module() for libraries, swaplab_test() for test programs.
+
+add_library(swaplab_warnings INTERFACE)
+target_compile_options(swaplab_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wold-style-cast
+  -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${SWAPLAB_WERROR}>:-Werror>)
+# Bits are promised across machines: no contraction of a*b+c behind the source's back.
+add_compile_options(-ffp-contract=off)
+if(SWAPLAB_SANITIZE)
+  add_compile_options(-fsanitize=${SWAPLAB_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${SWAPLAB_SANITIZE})
+endif()
+if(SWAPLAB_MUTANTS)
+  add_compile_definitions(SWAPLAB_MUTANTS)
+endif()
+
+# swaplab_module(NAME PUBLIC_HEADERS h... SOURCES s... DEPENDS t... PRIVATE_DEPENDS t...)
+# A static library swaplab_NAME (alias swaplab::NAME) that sees its own folder, its include folder
+# and what it depends on, nothing else. Subfolders add sources with target_sources().
+function(swaplab_module name)
+  cmake_parse_arguments(ARG "" "" "PUBLIC_HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  set(target swaplab_${name})
+  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(swaplab::${name} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERIFY_INTERFACE_HEADER_SETS ON
+    POSITION_INDEPENDENT_CODE ON)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${ARG_PUBLIC_HEADERS})
+  target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS}
+    $<BUILD_INTERFACE:swaplab_warnings>)
+endfunction()
+
+# swaplab_test(NAME SOURCES s... DEPENDS t... LABELS l... [TIMEOUT seconds] [PRIVATE_OF dir...])
+# One test program and its ctest entry. PRIVATE_OF lets it see a module's private headers.
+function(swaplab_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;PRIVATE_OF" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} GTest::gtest_main GTest::gmock
+    swaplab_warnings)
+  foreach(dir IN LISTS ARG_PRIVATE_OF)
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/${dir})
+  endforeach()
+  target_compile_definitions(${name} PRIVATE
+    SWAPLAB_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SWAPLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <gmock/gmock.h> <string> <vector>)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()

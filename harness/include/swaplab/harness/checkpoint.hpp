@@ -1,0 +1,103 @@
+#pragma once
+
+/// Reading and writing PyTorch Distributed Checkpoint (DCP) directories.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "swaplab/harness/dcp_metadata.hpp"
+#include "swaplab/harness/storage.hpp"
+#include "swaplab/optim/state_dict.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/error.hpp"
+
+namespace swaplab::harness {
+
+/// The files of a checkpoint are not what they should be (truncated, not a checkpoint, an item that
+/// holds something else than .metadata says). Fields: file, offset, key, expected, found.
+using CheckpointCorrupt = sim::BasicError<sim::ErrorKind::corrupt, std::runtime_error>;
+
+/// What the header of one stored tensor item says, read without its payload.
+struct ItemHeader {
+    sim::DType dtype = sim::DType::float32;
+    Shape stored_shape;              ///< of data.pkl
+    std::uint64_t payload_bytes = 0; ///< of the data/0 record
+};
+
+/// An opened DCP directory. Reading does not change it. Threads: one per object.
+/// Errors: StorageError (missing, unreadable), CheckpointCorrupt.
+class Checkpoint {
+  public:
+    /// Reads `.metadata`. `storage` must outlive the checkpoint.
+    Checkpoint(Storage& storage, std::string directory);
+
+    [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
+    [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
+    [[nodiscard]] Storage& storage() const noexcept { return *storage_; }
+
+    /// A non-tensor item. Objects of classes that are not opened come back as Opaque.
+    [[nodiscard]] optim::Value read_value(const std::string& key);
+    /// Fills `out` with the row-major bytes of `box` of tensor `key`, from byte `offset_bytes` of the
+    /// box on. Every byte asked for must be in some chunk. Reads at most chunk-sized blocks at once.
+    void read_box(const std::string& key, const Box& box, std::uint64_t offset_bytes,
+                  std::span<std::byte> out);
+    /// All bytes of the global tensor, row-major.
+    [[nodiscard]] std::vector<std::byte> read_tensor(const std::string& key);
+    [[nodiscard]] ItemHeader read_header(const std::string& key, const StoredChunk& chunk);
+
+    /// The whole nested state dict that was saved: dicts and lists rebuilt from the paths, tensors
+    /// assembled in host memory. For tools and tests; training loads through read_box.
+    [[nodiscard]] optim::Value read_all();
+
+  private:
+    struct OpenFile;
+    [[nodiscard]] ReadableFile& file(const std::string& relative_path);
+
+    Storage* storage_;
+    std::string directory_;
+    Metadata metadata_;
+    std::vector<std::pair<std::string, std::shared_ptr<ReadableFile>>> files_;
+};
+
+/// How a save cuts and writes.
+struct SaveOptions {
+    std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< staging block
+    bool dedup_to_lowest_rank = false;
+    /// Called on every rank as work goes on: phase ("plan", "stage", "write", "publish"), bytes done,
+    /// bytes in all of this rank. A throw from it fails the save like any other error.
+    std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress;
+    /// Called with the name of each phase as it begins: "plan", "validate", "stage", "publish".
+    std::function<void(std::string_view phase)> on_phase;
+};
+
+struct SaveReport {
+    std::uint64_t files = 0;           ///< of all ranks, .metadata included
+    std::uint64_t bytes = 0;           ///< of all ranks, .metadata included
+};
+
+/// Collective. Writes `tree` (nested dicts of values and tensors, as PyTorch's dcp.save takes it) as
+/// a DCP directory that torch 2.8 loads: plan on every rank, deduplicate, validate, write, publish.
+/// Plain tensors and values under equal keys count as replicas, tensors with a shard as parts.
+/// Written into `directory`.incomplete first, synced, then renamed (exchanged when one is replaced).
+/// Throws on all ranks when one rank fails; the old checkpoint of that name is then untouched.
+SaveReport save_checkpoint(sim::Communicator& communicator, Storage& storage,
+                           const std::string& directory, const optim::Value& tree,
+                           const SaveOptions& options = {});
+
+/// Which of a checkpoint's faults a load looks for before it reads. full: everything that can be
+/// known from .metadata and file sizes (shapes, dtypes, tiling, files). torch: what PyTorch 2.8's
+/// load planner checks (key present, global sizes). none: what a planner without the size check does.
+enum class Checks : std::uint8_t { full, torch, none };
+
+/// The optimizer state under `prefix` ("optimizer") of a checkpoint as a StateSource: nested form
+/// (optimizer.state.<fqn>.<key>) and flattened form. The checkpoint must outlive it.
+[[nodiscard]] std::unique_ptr<optim::StateSource> make_checkpoint_source(Checkpoint& checkpoint,
+                                                                         const std::string& prefix,
+                                                                         Checks checks);
+
+}  // namespace swaplab::harness

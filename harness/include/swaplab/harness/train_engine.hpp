@@ -1,0 +1,71 @@
+#pragma once
+
+/// Saving and loading a whole training run: parameters, optimizer, groups.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swaplab/harness/checkpoint.hpp"
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/device.hpp"
+
+namespace swaplab::harness {
+
+struct EngineOptions {
+    std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< one read or staging block
+    Checks checks = Checks::full;
+    /// Called as each phase begins: "plan", "stage", "validate", "apply", "publish". A throw from it
+    /// fails the operation on all ranks like any other error of that phase.
+    std::function<void(std::string_view phase)> on_phase;
+};
+
+struct SaveRequest {
+    bool model = true;
+    bool optimizer = true;
+};
+
+struct LoadRequest {
+    bool model = true;
+    bool optimizer = true;
+    /// With optimizer: moments and steps; hyper-parameters of the groups. Both off: optimizer state
+    /// in the checkpoint is not looked at.
+    bool load_states = true;
+    bool load_args = true;
+    optim::LoadOptions::Staging staging = optim::LoadOptions::Staging::none;
+    optim::Snapshot template_kind = optim::Snapshot::owned;
+};
+
+/// One rank's training run. Collective: all ranks call save_dcp and load_dcp together. Everything
+/// handed in must outlive the engine.
+class TrainEngine {
+  public:
+    TrainEngine(sim::Device& device, sim::Communicator& communicator, Storage& storage,
+                std::vector<optim::ParameterPtr> model, optim::Optimizer& optimizer,
+                EngineOptions options = {});
+
+    /// Writes {"model": {fqn: tensor}, "optimizer": state_dict} to `directory`. Moments stream from
+    /// the live buffers. Refuses a torn optimizer (TornState) and, with Checks::full, a moment that
+    /// is a plain tensor while its parameter is sharded (CheckpointRejected): a writer takes such
+    /// tensors for replicas and keeps one rank's.
+    SaveReport save_dcp(const std::string& directory, const SaveRequest& request = {});
+
+    /// Reads it back, in any world size. Checks parameters and optimizer state first, on all ranks;
+    /// throws CheckpointRejected there, naming parameters, keys, shapes and lost shards, before a
+    /// byte has changed on any rank. Device memory grows by 0 bytes: parameters are read through
+    /// pinned staging of at most chunk_bytes, moments into their own pinned memory.
+    void load_dcp(const std::string& directory, const LoadRequest& request = {});
+
+  private:
+    sim::Device* device_;
+    sim::Communicator* communicator_;
+    Storage* storage_;
+    std::vector<optim::ParameterPtr> model_;
+    optim::Optimizer* optimizer_;
+    EngineOptions options_;
+};
+
+}  // namespace swaplab::harness

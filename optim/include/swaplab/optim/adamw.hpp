@@ -1,0 +1,34 @@
+#pragma once
+
+/// Plain AdamW with its moments on the device: the twin that SwapAdamW must equal bit for bit.
+
+#include <memory>
+#include <vector>
+
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/device.hpp"
+
+namespace swaplab::optim {
+
+/// AdamW as torch.optim.AdamW keeps its state: moments in device memory, created with a parameter's
+/// first gradient (step() or load), the same update bits as SwapAdamW. One kernel launch per
+/// parameter on one stream. Loads check like SwapAdamW. Threads, life times: as SwapAdamW.
+class AdamW : public Optimizer {
+  public:
+    AdamW(sim::Device& device, sim::Communicator& communicator, std::vector<ParamGroup> groups);
+    ~AdamW() override;
+
+    void step() override;
+    [[nodiscard]] StateDict state_dict(Snapshot how = Snapshot::owned) const override;
+    void load(StateSource& source, const LoadOptions& options = {}) override;
+    void load_state_dict(const StateDict& saved) override;
+    [[nodiscard]] std::vector<ParamGroup>& param_groups() noexcept override;
+    void add_param_group(ParamGroup group) override;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace swaplab::optim

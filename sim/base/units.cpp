@@ -1,0 +1,24 @@
+#include "swaplab/sim/units.hpp"
+
+#include <fmt/format.h>
+
+namespace swaplab::sim {
+
+std::string with_thousands(std::uint64_t value) {
+    std::string digits = std::to_string(value);
+    for (std::size_t from_right = 3; from_right < digits.size(); from_right += 4) {
+        digits.insert(digits.size() - from_right, 1, ',');
+    }
+    return digits;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+    using namespace literals;
+    if (bytes < 1_MiB) {
+        return with_thousands(bytes) + " B";
+    }
+    return fmt::format("{} B ({:.1f} MiB)", with_thousands(bytes),
+                       static_cast<double>(bytes) / static_cast<double>(1_MiB));
+}
+
+}  // namespace swaplab::sim

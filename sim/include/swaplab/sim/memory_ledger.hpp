@@ -1,0 +1,118 @@
+#pragma once
+
+/// Accounting of every byte a device hands out, with tags, peaks and nested windows.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "swaplab/sim/call_site.hpp"
+#include "swaplab/sim/error.hpp"
+
+namespace swaplab::sim {
+
+enum class MemoryKind : std::uint8_t { device, pinned, host };
+inline constexpr std::size_t memory_kind_count = 3;
+
+/// "device", "pinned", "host".
+[[nodiscard]] std::string_view name_of(MemoryKind kind) noexcept;
+
+/// Which bytes a figure counts. Requested: as asked for. Rounded: as charged against capacity.
+enum class Size : std::uint8_t { requested, rounded };
+
+/// Which lifetime a figure counts. Charged: from before allocate() returns until deallocate() is
+/// called (call order; equal on every backend). Occupied: until the last operation ordered before
+/// the free has run (what a stream-ordered allocator really holds).
+enum class Lifetime : std::uint8_t { charged, occupied };
+
+/// The book of one rank's memory.
+///
+/// Two lifetimes and two sizes of every allocation are kept (see Lifetime, Size). The sum over tags
+/// equals the total at every moment; SWAPLAB_ASSERT holds it to that.
+/// Threads: one, the owning rank's. Units: bytes. Ownership: belongs to its Device.
+class MemoryLedger {
+  public:
+    using Id = std::uint64_t;  ///< never reused
+
+    /// Books an allocation in both lifetimes. `tag` says what it is for ("a.exp_avg", "slot 0").
+    Id charge(MemoryKind kind, std::uint64_t requested_bytes, std::uint64_t rounded_bytes,
+              std::string_view tag, CallSite site);
+    /// Ends the charged lifetime. `id` must be charged.
+    void discharge(Id id) noexcept;
+    /// Ends the occupied lifetime, after or together with the charged one.
+    void vacate(Id id) noexcept;
+
+    [[nodiscard]] std::uint64_t now(MemoryKind kind, Size size = Size::requested,
+                                    Lifetime lifetime = Lifetime::charged) const noexcept;
+    /// Highest value of now() since construction or the outermost reset by a Window.
+    [[nodiscard]] std::uint64_t peak(MemoryKind kind, Size size = Size::requested,
+                                     Lifetime lifetime = Lifetime::charged) const noexcept;
+    /// Sum of charged requested bytes of one tag, exactly as given to charge().
+    [[nodiscard]] std::uint64_t tagged(MemoryKind kind, std::string_view tag) const;
+    /// Live (charged) allocations, largest first, ties by tag and id; at most `count_max`.
+    [[nodiscard]] std::vector<Holder> holders(MemoryKind kind, std::size_t count_max) const;
+    /// Sums per tag of what is charged, largest first, ties by tag.
+    [[nodiscard]] std::vector<Holder> by_tag(MemoryKind kind) const;
+    /// Sums per tag at the moment the current innermost peak of charged requested bytes was reached.
+    [[nodiscard]] std::vector<Holder> by_tag_at_peak(MemoryKind kind) const;
+    [[nodiscard]] std::size_t live_count(MemoryKind kind) const noexcept;
+
+    /// Measures one phase. Windows nest: an inner one gives its peak back to the outer one.
+    /// Must not outlive the ledger; destroy in reverse order of construction.
+    class Window {
+      public:
+        explicit Window(MemoryLedger& ledger);
+        ~Window();
+        Window(const Window&) = delete;
+        Window& operator=(const Window&) = delete;
+
+        [[nodiscard]] std::uint64_t before(MemoryKind kind, Size size = Size::requested,
+                                           Lifetime lifetime = Lifetime::charged) const noexcept;
+        [[nodiscard]] std::uint64_t peak(MemoryKind kind, Size size = Size::requested,
+                                         Lifetime lifetime = Lifetime::charged) const noexcept;
+        /// peak - before.
+        [[nodiscard]] std::uint64_t rise(MemoryKind kind, Size size = Size::requested,
+                                         Lifetime lifetime = Lifetime::charged) const noexcept;
+        /// now - before; negative when the phase gave memory back.
+        [[nodiscard]] std::int64_t kept(MemoryKind kind, Size size = Size::requested,
+                                        Lifetime lifetime = Lifetime::charged) const noexcept;
+        /// Sums per tag at this window's charged requested peak.
+        [[nodiscard]] std::vector<Holder> by_tag_at_peak(MemoryKind kind) const;
+
+      private:
+        friend class MemoryLedger;
+        MemoryLedger& ledger_;
+        std::size_t depth_;
+    };
+
+  private:
+    struct Entry {
+        MemoryKind kind;
+        std::uint64_t requested_bytes;
+        std::uint64_t rounded_bytes;
+        std::string tag;
+        CallSite site;
+        bool charged;
+    };
+    /// Index: kind, size, lifetime.
+    using Counters = std::array<std::array<std::array<std::uint64_t, 2>, 2>, memory_kind_count>;
+    struct Frame {
+        Counters before{};
+        Counters peak{};
+        std::array<std::map<std::string, std::uint64_t>, memory_kind_count> tags_at_peak;
+    };
+
+    void raise(MemoryKind kind, std::uint64_t requested_bytes, std::uint64_t rounded_bytes);
+    void note_peaks(MemoryKind kind);
+
+    Id next_id_ = 1;
+    std::map<Id, Entry> entries_;
+    Counters now_{};
+    std::array<std::map<std::string, std::uint64_t>, memory_kind_count> tags_;
+    std::vector<Frame> frames_{1};
+};
+
+}  // namespace swaplab::sim

@@ -1,0 +1,30 @@
+#pragma once
+
+/// The seeded source of everything that varies. No other randomness exists in this project.
+
+#include <cstdint>
+#include <string_view>
+
+namespace swaplab::sim {
+
+/// A 64-bit mix of its inputs (SplitMix64 finaliser); equal on every machine and build.
+[[nodiscard]] std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) noexcept;
+
+/// FNV-1a over the bytes of `text`, then mixed; equal on every machine and build.
+[[nodiscard]] std::uint64_t hash_text(std::string_view text) noexcept;
+
+/// SplitMix64. Copyable value; copies continue independently with the same numbers.
+class Rng {
+  public:
+    explicit Rng(std::uint64_t seed) noexcept : state_(seed) {}
+
+    [[nodiscard]] std::uint64_t next() noexcept;
+
+    /// Uniform in [0, bound); `bound` > 0. Unbiased.
+    [[nodiscard]] std::uint64_t below(std::uint64_t bound) noexcept;
+
+  private:
+    std::uint64_t state_;
+};
+
+}  // namespace swaplab::sim
