@@ -6,6 +6,8 @@ target_compile_options(swaplab_warnings INTERFACE
   -Wnon-virtual-dtor -Woverloaded-virtual $<$<BOOL:${SWAPLAB_WERROR}>:-Werror>)
 # Bits are promised across machines: no contraction of a*b+c behind the source's back.
 add_compile_options(-ffp-contract=off)
+# Call sites in messages name files of this project, not of the machine that built it.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(SWAPLAB_SANITIZE)
   add_compile_options(-fsanitize=${SWAPLAB_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${SWAPLAB_SANITIZE})
@@ -14,11 +16,15 @@ if(SWAPLAB_MUTANTS)
   add_compile_definitions(SWAPLAB_MUTANTS)
 endif()
 
-# swaplab_module(NAME PUBLIC_HEADERS h... SOURCES s... DEPENDS t... PRIVATE_DEPENDS t...)
+# swaplab_module(NAME PUBLIC_HEADERS h... SOURCES s... DEPENDS t... PRIVATE_DEPENDS t...
+#                HEADER_ONLY_DEPENDS t...)
 # A static library swaplab_NAME (alias swaplab::NAME) that sees its own folder, its include folder
-# and what it depends on, nothing else. Subfolders add sources with target_sources().
+# and what it depends on, nothing else. Subfolders add sources with target_sources(). It is installed
+# and exported; HEADER_ONLY_DEPENDS are used by its sources alone, so that consumers of the installed
+# library need not have them.
 function(swaplab_module name)
-  cmake_parse_arguments(ARG "" "" "PUBLIC_HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "" ""
+    "PUBLIC_HEADERS;SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADER_ONLY_DEPENDS" ${ARGN})
   set(target swaplab_${name})
   add_library(${target} STATIC ${ARG_SOURCES})
   add_library(swaplab::${name} ALIAS ${target})
@@ -29,6 +35,12 @@ function(swaplab_module name)
   target_compile_features(${target} PUBLIC cxx_std_20)
   target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS}
     $<BUILD_INTERFACE:swaplab_warnings>)
+  foreach(library IN LISTS ARG_HEADER_ONLY_DEPENDS)
+    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
+  endforeach()
+  install(TARGETS ${target} EXPORT swaplab_targets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # swaplab_test(NAME SOURCES s... DEPENDS t... LABELS l... [TIMEOUT seconds] [PRIVATE_OF dir...])
@@ -44,6 +56,7 @@ function(swaplab_test name)
   target_compile_definitions(${name} PRIVATE
     SWAPLAB_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SWAPLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <gmock/gmock.h> <string> <vector>)
+  target_compile_options(${name} PRIVATE -fpch-preprocess)  # lets ccache see through the header
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
