@@ -21,10 +21,14 @@ class AdamW : public Optimizer {
 
     void step() override;
     [[nodiscard]] StateDict state_dict(Snapshot how = Snapshot::owned) const override;
+    [[nodiscard]] std::vector<Mismatch> check(const StateSource& source,
+                                              const LoadOptions& options) const override;
     void load(StateSource& source, const LoadOptions& options = {}) override;
     void load_state_dict(const StateDict& saved) override;
     [[nodiscard]] std::vector<ParamGroup>& param_groups() noexcept override;
     void add_param_group(ParamGroup group) override;
+    [[nodiscard]] bool torn() const noexcept override;
+    void mark_torn() noexcept override;
 
   private:
     struct State;

@@ -37,6 +37,11 @@ class Optimizer {
     /// What the next step() would really read. Differs from state_dict() only in faulty optimizers.
     [[nodiscard]] virtual StateDict step_state() const { return state_dict(Snapshot::live); }
 
+    /// What this rank would refuse about `source`; empty when nothing. Reads no payload, changes
+    /// nothing, calls no collective: load() and train engines agree on the answers of all ranks
+    /// before the first byte changes.
+    [[nodiscard]] virtual std::vector<Mismatch> check(const StateSource& source,
+                                                      const LoadOptions& options) const = 0;
     /// Collective. Replaces state and group values by what `source` holds, or throws
     /// CheckpointRejected on all ranks and changes nothing. The default goes through a template: a
     /// state dict (LoadOptions::template_kind) filled from the source, then load_state_dict.
@@ -53,6 +58,9 @@ class Optimizer {
     virtual void init_state() {}
     /// True after a load that failed half-way, until a complete one.
     [[nodiscard]] virtual bool torn() const noexcept { return false; }
+    /// For engines: what belongs to this state (the parameters) was left half overwritten, so step
+    /// and save must be refused until a complete load.
+    virtual void mark_torn() noexcept {}
 };
 
 }  // namespace swaplab::optim
