@@ -1,51 +1,18 @@
 #include "swaplab/sim/agreement.hpp"
 
-#include <cstring>
 #include <exception>
 #include <string>
 
 #include <fmt/format.h>
 
-#include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/error.hpp"
+#include "swaplab/sim/message.hpp"
 #include "swaplab/sim/mutant.hpp"
 
 namespace swaplab::sim {
 namespace {
 
-/// How one rank's work ended, as it travels to the others.
-class Message {
-  public:
-    Message() = default;
-    explicit Message(std::string bytes) : bytes_(std::move(bytes)) {}
-
-    void put(std::uint64_t number) {
-        bytes_ += fmt::format("{} ", number);
-    }
-    void put(std::string_view text) {
-        put(static_cast<std::uint64_t>(text.size()));
-        bytes_ += text;
-    }
-    std::uint64_t number() {
-        const std::size_t end = bytes_.find(' ', position_);
-        SWAPLAB_ASSERT(end != std::string::npos, "agreement message ends early");
-        const std::string digits = bytes_.substr(position_, end - position_);
-        position_ = end + 1;
-        return std::stoull(digits);
-    }
-    std::string text() {
-        const std::size_t size = number();
-        std::string result = bytes_.substr(position_, size);
-        position_ += size;
-        return result;
-    }
-    [[nodiscard]] const std::string& bytes() const noexcept { return bytes_; }
-
-  private:
-    std::string bytes_;
-    std::size_t position_ = 0;
-};
-
+/// How one rank's work ended.
 enum class Outcome : std::uint64_t { done, error, foreign };
 
 void put_holders(Message& message, const std::vector<Holder>& holders) {
