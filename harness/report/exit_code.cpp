@@ -16,14 +16,15 @@ ExitCode worse(ExitCode a, ExitCode b) noexcept {
 }
 
 std::string exit_code_help() {
-    return "code  run, lint                     inspect              diff       anywhere\n"
-           "0     all passed                    nothing found        equal\n"
-           "1     a check failed                finding              different  checkpoint refused\n"
-           "2     bad scenario                                                  bad usage\n"
-           "3     nothing ran, all skipped      cannot tell\n"
-           "4                                   missing, unreadable  the same   no space left\n"
-           "5     a rank hung\n"
-           "Several at once: 2 before anything runs; then the first of 4, 5, 1, 3, 0 that applies.\n";
+    return R"(code  run, lint                     inspect              diff       anywhere
+0     all passed                    nothing found        equal
+1     a check failed                finding              different  checkpoint refused
+2     bad scenario                                                  bad usage
+3     nothing ran, all skipped      cannot tell
+4                                   missing, unreadable  the same   no space left
+5     a rank hung
+Several at once: 2 before anything runs; then the first of 4, 5, 1, 3, 0 that applies.
+)";
 }
 
 }  // namespace swaplab::harness

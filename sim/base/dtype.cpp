@@ -29,7 +29,9 @@ constexpr std::array<Info, 13> infos{{
     {DType::uint64, 8, "uint64", "u64"},
 }};
 
-constexpr const Info& info_of(DType dtype) noexcept { return infos[static_cast<std::size_t>(dtype)]; }
+constexpr const Info& info_of(DType dtype) noexcept {
+    return infos[static_cast<std::size_t>(dtype)];
+}
 
 }  // namespace
 

@@ -19,9 +19,10 @@ std::string describe(const OutOfDeviceMemory::Report& report) {
         rounded_sum += holder.rounded_bytes;
     }
     for (const Holder& holder : report.by_tag) {
-        const double share = requested_sum == 0 ? 0.0
-                                                : 100.0 * static_cast<double>(holder.requested_bytes) /
-                                                      static_cast<double>(requested_sum);
+        const double share = requested_sum == 0
+                                 ? 0.0
+                                 : 100.0 * static_cast<double>(holder.requested_bytes) /
+                                       static_cast<double>(requested_sum);
         text += fmt::format("\n  held  {} B  {:.1f} %  {}", with_thousands(holder.requested_bytes),
                             share, holder.tag);
     }

@@ -90,7 +90,8 @@ TEST(SourceTree, EveryTestFileIsCompiled) {
 TEST(SourceTree, EveryScenarioIsATest) {
     const std::string tests = read(fs::path(SWAPLAB_BINARY_DIR) / "tests/CTestTestfile.cmake");
     auto scenarios = paths_ending({".toml"});
-    std::erase_if(scenarios, [](const std::string& path) { return !path.starts_with("scenarios/"); });
+    std::erase_if(scenarios,
+                  [](const std::string& path) { return !path.starts_with("scenarios/"); });
     EXPECT_THAT(missing_from(tests, "add_test([=[", scenarios, "]=]"), ::testing::IsEmpty());
 }
 

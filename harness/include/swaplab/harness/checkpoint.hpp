@@ -42,8 +42,9 @@ class Checkpoint {
 
     /// A non-tensor item. Objects of classes that are not opened come back as Opaque.
     [[nodiscard]] optim::Value read_value(const std::string& key);
-    /// Fills `out` with the row-major bytes of `box` of tensor `key`, from byte `offset_bytes` of the
-    /// box on. Every byte asked for must be in some chunk. Reads at most chunk-sized blocks at once.
+    /// Fills `out` with the row-major bytes of `box` of tensor `key`, from byte `offset_bytes` of
+    /// the box on. Every byte asked for must be in some chunk. Reads at most chunk-sized blocks at
+    /// once.
     void read_box(const std::string& key, const Box& box, std::uint64_t offset_bytes,
                   std::span<std::byte> out);
     /// All bytes of the global tensor, row-major.
@@ -68,8 +69,8 @@ class Checkpoint {
 struct SaveOptions {
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< staging block
     bool dedup_to_lowest_rank = false;
-    /// Called on every rank as work goes on: phase ("plan", "stage", "write", "publish"), bytes done,
-    /// bytes in all of this rank. A throw from it fails the save like any other error.
+    /// Called on every rank as work goes on: phase ("plan", "stage", "write", "publish"), bytes
+    /// done, bytes in all of this rank. A throw from it fails the save like any other error.
     std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress;
     /// Called with the name of each phase as it begins: "plan", "validate", "stage", "publish".
     std::function<void(std::string_view phase)> on_phase;
@@ -80,18 +81,20 @@ struct SaveReport {
     std::uint64_t bytes = 0;           ///< of all ranks, .metadata included
 };
 
-/// Collective. Writes `tree` (nested dicts of values and tensors, as PyTorch's dcp.save takes it) as
-/// a DCP directory that torch 2.8 loads: plan on every rank, deduplicate, validate, write, publish.
-/// Plain tensors and values under equal keys count as replicas, tensors with a shard as parts.
-/// Written into `directory`.incomplete first, synced, then renamed (exchanged when one is replaced).
-/// Throws on all ranks when one rank fails; the old checkpoint of that name is then untouched.
+/// Collective. Writes `tree` (nested dicts of values and tensors, as PyTorch's dcp.save takes it)
+/// as a DCP directory that torch 2.8 loads: plan on every rank, deduplicate, validate, write,
+/// publish. Plain tensors and values under equal keys count as replicas, tensors with a shard as
+/// parts. Written into `directory`.incomplete first, synced, then renamed (exchanged when one is
+/// replaced). Throws on all ranks when one rank fails; the old checkpoint of that name is then
+/// untouched.
 SaveReport save_checkpoint(sim::Communicator& communicator, Storage& storage,
                            const std::string& directory, const optim::Value& tree,
                            const SaveOptions& options = {});
 
 /// Which of a checkpoint's faults a load looks for before it reads. full: everything that can be
 /// known from .metadata and file sizes (shapes, dtypes, tiling, files). torch: what PyTorch 2.8's
-/// load planner checks (key present, global sizes). none: what a planner without the size check does.
+/// load planner checks (key present, global sizes). none: what a planner without the size check
+/// does.
 enum class Checks : std::uint8_t { full, torch, none };
 
 /// The optimizer state under `prefix` ("optimizer") of a checkpoint as a StateSource: nested form

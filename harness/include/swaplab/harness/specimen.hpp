@@ -23,9 +23,10 @@ struct DefectInfo {
 /// All defects that exist, in a fixed order.
 [[nodiscard]] const std::vector<DefectInfo>& defects();
 
-/// SwapAdamW as it was first published (one parameter at a time, one stream, moments in host memory)
-/// with the given defects switched on. Without any it equals SwapAdamW bit for bit. It knows nothing
-/// of scenarios or expectations. Throws ArgumentError for an unknown defect, naming the nearest.
+/// SwapAdamW as it was first published (one parameter at a time, one stream, moments in host
+/// memory) with the given defects switched on. Without any it equals SwapAdamW bit for bit. It
+/// knows nothing of scenarios or expectations. Throws ArgumentError for an unknown defect, naming
+/// the nearest.
 [[nodiscard]] std::unique_ptr<optim::Optimizer> make_specimen(
     sim::Device& device, sim::Communicator& communicator, std::vector<optim::ParamGroup> groups,
     const std::vector<std::string>& defects);

@@ -28,7 +28,8 @@ class ReadableFile {
     virtual void read(std::uint64_t offset_bytes, std::span<std::byte> out) = 0;
 };
 
-/// A file open for appending. Destruction without close() abandons it (what was written may remain).
+/// A file open for appending. Destruction without close() abandons it (what was written may
+/// remain).
 class WritableFile {
   public:
     WritableFile() = default;

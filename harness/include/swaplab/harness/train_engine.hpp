@@ -18,8 +18,8 @@ namespace swaplab::harness {
 struct EngineOptions {
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< one read or staging block
     Checks checks = Checks::full;
-    /// Called as each phase begins: "plan", "stage", "validate", "apply", "publish". A throw from it
-    /// fails the operation on all ranks like any other error of that phase.
+    /// Called as each phase begins: "plan", "stage", "validate", "apply", "publish". A throw from
+    /// it fails the operation on all ranks like any other error of that phase.
     std::function<void(std::string_view phase)> on_phase;
 };
 

@@ -8,8 +8,9 @@
 
 namespace swaplab::optim {
 
-/// Everything of one update that depends on the group and the step only, computed once in double and
-/// rounded to float once. Equal bits on every machine: powers by repeated squaring, no libm pow.
+/// Everything of one update that depends on the group and the step only, computed once in double
+/// and rounded to float once. Equal bits on every machine: powers by repeated squaring, no libm
+/// pow.
 struct AdamWScalars {
     float decay = 0;            ///< lr * weight_decay
     float beta1_complement = 0; ///< 1 - beta1

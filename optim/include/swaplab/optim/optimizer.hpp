@@ -12,8 +12,8 @@ namespace swaplab::optim {
 /// What a load may be told. Defaults are PyTorch's behaviour with our checks.
 struct LoadOptions {
     /// none: read into the live moments; if reading fails half-way, the state is marked torn on all
-    /// ranks. shadow: keep the old state until the new one is whole (one copy of the moments in host
-    /// memory, on the ledger).
+    /// ranks. shadow: keep the old state until the new one is whole (one copy of the moments in
+    /// host memory, on the ledger).
     enum class Staging : std::uint8_t { none, shadow };
     Staging staging = Staging::none;
     bool load_states = true;  ///< moments and steps
@@ -50,7 +50,8 @@ class Optimizer {
     virtual void load_state_dict(const StateDict& saved) = 0;
 
     /// Live: what is written here is what the next step uses. Groups and their order stay for the
-    /// life of the optimizer (add_param_group appends; references are then invalid, indices are not).
+    /// life of the optimizer (add_param_group appends; references are then invalid, indices are
+    /// not).
     [[nodiscard]] virtual std::vector<ParamGroup>& param_groups() noexcept = 0;
     /// Collective. Adds a group with parameters that no group has yet; their state is zero, step 0.
     virtual void add_param_group(ParamGroup group) = 0;

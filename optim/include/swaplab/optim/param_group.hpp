@@ -40,7 +40,8 @@ void check_options(const AdamWOptions& options);
 struct ParamGroup {
     std::vector<ParameterPtr> params;
     AdamWOptions options;
-    Dict extra;  ///< further keys of the user or of the checkpoint (initial_lr, ...), kept as they are
+    /// further keys of the user or of the checkpoint (initial_lr, ...), kept as they are
+    Dict extra;
 };
 
 /// A group as PyTorch 2.8 writes it: lr, betas, eps, weight_decay, amsgrad, maximize, foreach,

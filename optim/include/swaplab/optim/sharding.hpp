@@ -27,7 +27,8 @@ using Shape = std::vector<std::int64_t>;
 struct Placement {
     enum class Kind : std::uint8_t { replicate, shard, strided_shard, partial };
     Kind kind = Kind::replicate;
-    int dim = 0;                    ///< tensor dim, for shard and strided_shard; negative counts back
+    /// tensor dim, for shard and strided_shard; negative counts back
+    int dim = 0;
     std::int64_t split_factor = 1;  ///< for strided_shard
     friend bool operator==(const Placement&, const Placement&) = default;
 

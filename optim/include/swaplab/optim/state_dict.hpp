@@ -71,7 +71,8 @@ struct SourceEntry {
     bool is_tensor = false;
     DType dtype = DType::float32;
     Shape global_shape;
-    bool has_shard_metadata = false;  ///< false: a plain tensor (whole, or some rank's unknown part)
+    /// false: a plain tensor (whole, or some rank's unknown part)
+    bool has_shard_metadata = false;
     Value value;                      ///< of a non-tensor (None, float step, ...)
 };
 
@@ -93,8 +94,9 @@ class StateSource {
     [[nodiscard]] virtual const std::vector<Dict>& param_groups() const = 0;
     /// What the source itself finds wrong with `fqn` for a live tensor of shape `global_shape` held
     /// as `box` on this rank (lost shards, gaps, missing files). Empty: nothing.
-    [[nodiscard]] virtual std::vector<Mismatch> check(const std::string& fqn, const std::string& key,
-                                                      const Tensor& live, int rank) const = 0;
+    [[nodiscard]] virtual std::vector<Mismatch> check(const std::string& fqn,
+                                                      const std::string& key, const Tensor& live,
+                                                      int rank) const = 0;
     /// The state of `fqn`/`key` for the box that `live` describes, bytes
     /// [offset_bytes, offset_bytes + out.size()) of its local row-major order. Throws
     /// CheckpointCorrupt or StorageError.

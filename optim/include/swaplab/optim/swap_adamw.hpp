@@ -20,9 +20,9 @@ struct SwapAdamWOptions {
     bool keep_slots = false;  ///< keep them between steps instead of freeing them
 };
 
-/// Moments live in flat pinned arenas, bucket by bucket, 4 KiB-aligned, all moment kinds of a bucket
-/// side by side. step() uploads, updates and downloads touched buckets through a ring of device slots
-/// on three streams.
+/// Moments live in flat pinned arenas, bucket by bucket, 4 KiB-aligned, all moment kinds of a
+/// bucket side by side. step() uploads, updates and downloads touched buckets through a ring of
+/// device slots on three streams.
 ///
 /// Device memory: nothing at construction, load and save; during step() exactly
 /// min(slots, touched buckets) x bytes of the largest bucket, freed at its end unless keep_slots.

@@ -20,6 +20,7 @@ namespace swaplab::sim {
 #define SWAPLAB_ASSERT(condition, message)                                                        \
     do {                                                                                          \
         if (!(condition)) [[unlikely]] {                                                          \
-            ::swaplab::sim::assertion_failed(#condition, message, ::swaplab::sim::CallSite::here()); \
+            ::swaplab::sim::assertion_failed(#condition, message,                                 \
+                                             ::swaplab::sim::CallSite::here());                   \
         }                                                                                         \
     } while (false)

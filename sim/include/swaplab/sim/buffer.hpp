@@ -36,8 +36,8 @@ class DeviceBuffer {
     std::optional<StreamRef> stream_;
 };
 
-/// A host view of a part of a pinned buffer, announced to the device when made. The span must not be
-/// used after the scope ends.
+/// A host view of a part of a pinned buffer, announced to the device when made. The span must not
+/// be used after the scope ends.
 template <class Byte>
 class HostAccessScope {
   public:
@@ -55,8 +55,8 @@ using HostReadScope = HostAccessScope<const std::byte>;
 using HostWriteScope = HostAccessScope<std::byte>;
 
 /// Page-locked host memory, zero-filled at first. Move-only; moved-from = empty. The host reads and
-/// writes it through scopes, so that accesses racing with copies are found. A buffer of 0 bytes owns
-/// nothing.
+/// writes it through scopes, so that accesses racing with copies are found. A buffer of 0 bytes
+/// owns nothing.
 class PinnedBuffer {
   public:
     PinnedBuffer() noexcept = default;

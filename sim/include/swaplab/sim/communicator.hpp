@@ -21,13 +21,14 @@ enum class ReduceOp : std::uint8_t { sum, min, max };
 struct CollectiveCall {
     std::string_view operation;  ///< "barrier", "all_gather", ...
     std::string_view dtype;      ///< "byte" for untyped data
-    std::uint64_t count = 0;     ///< elements per rank where all must agree; 0 where sizes may differ
+    /// elements per rank where all must agree; 0 where sizes may differ
+    std::uint64_t count = 0;
     int root = -1;               ///< -1 where there is none
     CallSite site;
 };
 
-/// One rank's view of its world. All members of the world must call the same collectives in the same
-/// order. Threads: one, the rank's. Data are copied; nothing is retained after the call.
+/// One rank's view of its world. All members of the world must call the same collectives in the
+/// same order. Threads: one, the rank's. Data are copied; nothing is retained after the call.
 ///
 /// Errors, on every rank: CollectiveMismatch before any data moved when calls differ; RankLost when
 /// a member ended instead of taking part, naming it; DeadlineExceeded when nobody can go on. After
@@ -60,8 +61,8 @@ class Communicator {
   protected:
     Communicator() = default;
 
-    /// The one primitive: checks `call` against everybody's, then returns everybody's `mine` in rank
-    /// order. A barrier is an exchange of nothing.
+    /// The one primitive: checks `call` against everybody's, then returns everybody's `mine` in
+    /// rank order. A barrier is an exchange of nothing.
     [[nodiscard]] virtual std::vector<Bytes> exchange(const CollectiveCall& call,
                                                       std::span<const std::byte> mine) = 0;
 };

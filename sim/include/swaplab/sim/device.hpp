@@ -30,7 +30,8 @@ struct MemoryInfo {
 ///          so. A call returns when the work is issued, not when it has run.
 /// Memory:  every byte handed out is on the ledger before the call returns (charged), and off it
 ///          when deallocate is called, so that charged figures are equal on every backend.
-///          Device memory is not cleared. Device regions are aligned to 256 B, pinned ones to 4 KiB.
+///          Device memory is not cleared. Device regions start at multiples of 256 B, pinned ones
+///          at multiples of 4 KiB.
 /// Errors:  OutOfDeviceMemory if a device request does not fit, and nothing has changed then;
 ///          ArgumentError for arguments that can never be right (wrong direction, over-run, memory
 ///          of another kind than claimed, freed memory, foreign handles), and nothing was issued;
@@ -44,7 +45,8 @@ class Device {
 
     /// `bytes` > 0 of device memory, usable by work on `stream` from now on, and by others that are
     /// ordered after. The address must not be dereferenced by the host.
-    [[nodiscard]] virtual void* allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+    [[nodiscard]] virtual void* allocate(std::uint64_t bytes, StreamRef stream,
+                                         std::string_view tag,
                                          CallSite site = CallSite::here()) = 0;
     /// Gives memory back in the order of `stream`: work issued to it before may still use it.
     virtual void deallocate(void* pointer, StreamRef stream,

@@ -4,9 +4,9 @@
 ///
 /// Three kinds of failure exist. Programmer errors abort (assert.hpp). Expected refusals are values
 /// first (lists of mismatches) and become one exception at the border. Operating failures throw one
-/// of the classes below. Each derives from the matching std:: type *and* from Error, so that callers
-/// may catch either; each carries what happened as fields, and what() is text made from them, never
-/// the other way round.
+/// of the classes below. Each derives from the matching std:: type *and* from Error, so that
+/// callers may catch either; each carries what happened as fields, and what() is text made from
+/// them, never the other way round.
 
 #include <cstdint>
 #include <new>
@@ -100,7 +100,8 @@ class OutOfDeviceMemory : public std::bad_alloc, public Error {
         std::uint64_t charged_bytes = 0;    ///< rounded bytes in use at that moment
         std::uint64_t capacity_bytes = 0;
         std::vector<Holder> holders;        ///< largest first; ties by tag; at most 10
-        std::vector<Holder> by_tag;         ///< sums per tag, largest first; together all bytes in use
+        /// sums per tag, largest first; together all bytes in use
+        std::vector<Holder> by_tag;
         CallSite site;
     };
 

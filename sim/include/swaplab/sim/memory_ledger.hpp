@@ -56,7 +56,8 @@ class MemoryLedger {
     [[nodiscard]] std::vector<Holder> holders(MemoryKind kind, std::size_t count_max) const;
     /// Sums per tag of what is charged, largest first, ties by tag.
     [[nodiscard]] std::vector<Holder> by_tag(MemoryKind kind) const;
-    /// Sums per tag at the moment the current innermost peak of charged requested bytes was reached.
+    /// Sums per tag at the moment the current innermost peak of charged requested bytes was
+    /// reached.
     [[nodiscard]] std::vector<Holder> by_tag_at_peak(MemoryKind kind) const;
     [[nodiscard]] std::size_t live_count(MemoryKind kind) const noexcept;
 

@@ -2,10 +2,10 @@
 
 /// Run-time switches that break one rule each, for measuring whether the tests bite.
 ///
-/// A mutant is a condition in product code: `if (!SWAPLAB_MUTANT("step.no_upload_wait")) wait(...)`.
-/// In every ordinary build the macro is the constant `false` and the compiler removes it. In a build
-/// with SWAPLAB_MUTANTS=ON it is true when the environment variable SWAPLAB_MUTANT holds exactly
-/// that id. `script/mutants` runs the tests once per id and prints what killed each.
+/// A mutant is a condition in product code: `if (!SWAPLAB_MUTANT("step.no_upload_wait"))
+/// wait(...)`. In every ordinary build the macro is the constant `false` and the compiler removes
+/// it. In a build with SWAPLAB_MUTANTS=ON it is true when the environment variable SWAPLAB_MUTANT
+/// holds exactly that id. `script/mutants` runs the tests once per id and prints what killed each.
 
 #ifdef SWAPLAB_MUTANTS
 

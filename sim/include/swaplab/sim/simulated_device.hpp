@@ -38,8 +38,8 @@ struct Finding {
     ErrorFields fields;  ///< the same facts as values
 };
 
-/// One operation as issued, in issue order, for traces and their comparison. Addresses never appear:
-/// memory is named by tag and offset.
+/// One operation as issued, in issue order, for traces and their comparison. Addresses never
+/// appear: memory is named by tag and offset.
 struct TraceEvent {
     std::string operation;    ///< "allocate", "copy h2d", "launch adamw", "host write", ...
     std::string stream;       ///< name given to create_stream, or empty
