@@ -1,8 +1,8 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include "swaplab/optim/sharding.hpp"
 #include "swaplab/sim/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace swaplab::optim {
 
@@ -19,6 +19,8 @@ std::int64_t numel(const Shape& shape) {
     return count;
 }
 
-std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string to_string(const Shape& shape) {
+    return fmt::format("[{}]", fmt::join(shape, ","));
+}
 
 }  // namespace swaplab::optim

@@ -55,7 +55,7 @@ struct Dict {
     void set(std::string_view key, Value value);
 };
 
-/// One Python value. Tensors compare by identity of storage under is_same(), never by ==.
+/// One Python value. Compared by same_value(), never by ==: tensors have contents.
 class Value {
   public:
     using Data = std::variant<None, bool, std::int64_t, BigInt, double, std::string, PyBytes, List,
@@ -84,14 +84,15 @@ class Value {
     Data data_;
 };
 
-/// "tensor", "None", "float", "dict", ...: for messages.
+/// Python's name of the kind: "None", "bool", "int", "float", "str", "bytes", "list", "tuple",
+/// "dict", "tensor", or "object" for Opaque.
 [[nodiscard]] std::string_view kind_of(const Value& value) noexcept;
 
 /// Python's repr for people: 0.01, (0.9, 0.999), ['a', 'b'], tensor float32 [12,2].
 [[nodiscard]] std::string repr(const Value& value);
 
 /// Same kind and content; floats by bits (any NaN equals any NaN), tensors by dtype, global shape,
-/// and local bytes.
+/// and local bytes. The order of keys counts between ordered dicts only.
 [[nodiscard]] bool same_value(const Value& a, const Value& b);
 
 }  // namespace swaplab::optim
