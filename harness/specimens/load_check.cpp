@@ -1,0 +1,165 @@
+#include "group_values.hpp"
+#include "specimen.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace swaplab::harness {
+
+using optim::Dict;
+using optim::Mismatch;
+using optim::Parameter;
+using optim::ParamGroup;
+using optim::SourceEntry;
+using optim::StateDict;
+using optim::Tensor;
+using optim::Value;
+
+namespace {
+
+std::string shape_of(const Value& value) {
+    const auto* tensor = value.get_if<Tensor>();
+    return tensor == nullptr ? std::string(optim::kind_of(value))
+                             : optim::to_string(tensor->global_shape());
+}
+
+/// True when every element of the parameter is on this rank, so that a plain tensor is the whole.
+bool holds_all(const Tensor& data) {
+    return data.local_shape() == data.global_shape();
+}
+
+}  // namespace
+
+std::vector<Mismatch> Specimen::check(const optim::StateSource& source,
+                                      const optim::LoadOptions& options) const {
+    std::vector<Mismatch> found;
+    const int rank = communicator_->rank();
+    const StateDict wanted = state_dict(optim::Snapshot::live);
+    for (const auto& [fqn, leaves] : wanted.state) {
+        if (!options.load_states) {
+            break;
+        }
+        const std::vector<SourceEntry> entries = source.entries(fqn);
+        if (entries.empty() && !defects_.has(Defect::absent_is_fatal)) {
+            continue;
+        }
+        for (const auto& [key_value, live] : leaves.items) {
+            const std::string& key = *key_value.get_if<std::string>();
+            const bool there = std::any_of(entries.begin(), entries.end(),
+                                           [&](const SourceEntry& e) { return e.key == key; });
+            const auto* tensor = live.get_if<Tensor>();
+            if (there && tensor != nullptr) {
+                for (Mismatch& mismatch : source.check(fqn, key, *tensor, rank)) {
+                    found.push_back(std::move(mismatch));
+                }
+            } else if (!there && !defects_.has(Defect::zero_for_missing)) {
+                found.push_back({rank, fqn, key, shape_of(live), "missing", "", {}});
+            }
+        }
+    }
+    if (options.load_args) {
+        check_groups(source.param_groups(), found);
+    }
+    return found;
+}
+
+std::vector<Mismatch> Specimen::check_dict(const StateDict& saved) const {
+    std::vector<Mismatch> found;
+    const int rank = communicator_->rank();
+    const std::vector<std::string> names = saved_names(saved);
+    std::size_t position = 0;
+    const auto check_leaf = [&](const Parameter& param, const char* key, const Value* value) {
+        const auto refuse = [&](std::string what) {
+            found.push_back({rank,
+                             param.name,
+                             key,
+                             optim::to_string(param.data.global_shape()),
+                             std::move(what),
+                             "",
+                             {}});
+        };
+        if (value == nullptr || value->is_none()) {
+            if (!defects_.has(Defect::zero_for_missing)) {
+                refuse("missing");
+            }
+            return;
+        }
+        const auto* tensor = value->get_if<Tensor>();
+        if (tensor == nullptr) {
+            refuse(std::string(optim::kind_of(*value)));
+        } else if (tensor->dtype() != optim::DType::float32) {
+            refuse(std::string(sim::short_name_of(tensor->dtype())));
+        } else if (defects_.has(Defect::shape_unchecked)) {
+            return;
+        } else if (tensor->shard() || holds_all(param.data)) {
+            if (tensor->global_shape() != param.data.global_shape() ||
+                tensor->local_shape() != param.data.local_shape()) {
+                refuse(optim::to_string(tensor->global_shape()));
+            }
+        } else if (!defects_.has(Defect::local_moments) && !defects_.has(Defect::plain_accepted)) {
+            refuse("plain tensor " + optim::to_string(tensor->local_shape()));
+        } else if (tensor->local_shape() != param.data.local_shape()) {
+            refuse(optim::to_string(tensor->local_shape()));
+        }
+    };
+    for (const ParamGroup& group : *groups_) {
+        for (const auto& param : group.params) {
+            const Dict* leaves = saved.find(names[position++]);
+            if (find_state(*param) == nullptr ||
+                (leaves == nullptr && !defects_.has(Defect::absent_is_fatal))) {
+                continue;
+            }
+            if (leaves == nullptr ||
+                (leaves->find("step") == nullptr && !defects_.has(Defect::zero_for_missing))) {
+                found.push_back({rank, param->name, "step", "[]", "missing", "", {}});
+            }
+            const std::size_t kinds = group.options.amsgrad ? 3 : 2;
+            for (std::size_t kind = 0; kind < kinds && leaves != nullptr; ++kind) {
+                check_leaf(*param, moment_keys[kind], leaves->find(moment_keys[kind]));
+            }
+        }
+    }
+    check_groups(saved.param_groups, found);
+    return found;
+}
+
+void Specimen::check_groups(const std::vector<Dict>& saved, std::vector<Mismatch>& found) const {
+    const int rank = communicator_->rank();
+    if (saved.size() != groups_->size()) {
+        found.push_back({rank,
+                         "",
+                         "param_groups",
+                         fmt::format("{} groups", groups_->size()),
+                         fmt::format("{} groups", saved.size()),
+                         "",
+                         {}});
+        return;
+    }
+    for (std::size_t i = 0; i < saved.size(); ++i) {
+        const ParamGroup& live = (*groups_)[i];
+        const std::size_t count = param_names(saved[i]).size();
+        const std::string key = fmt::format("param_groups.{}", i);
+        if (count != live.params.size()) {
+            found.push_back({rank,
+                             "",
+                             key + ".params",
+                             fmt::format("{} parameters", live.params.size()),
+                             fmt::format("{} parameters", count),
+                             "",
+                             {}});
+        }
+        const bool amsgrad = number_under(saved[i], "amsgrad").value_or(0.0) != 0.0;
+        if (amsgrad != live.options.amsgrad) {
+            found.push_back({rank,
+                             "",
+                             key + ".amsgrad",
+                             live.options.amsgrad ? "True" : "False",
+                             amsgrad ? "True" : "False",
+                             "",
+                             {}});
+        }
+    }
+}
+
+}  // namespace swaplab::harness
