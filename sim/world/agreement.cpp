@@ -1,13 +1,13 @@
 #include "swaplab/sim/agreement.hpp"
 
-#include <exception>
-#include <string>
-
-#include <fmt/format.h>
-
 #include "swaplab/sim/error.hpp"
 #include "swaplab/sim/message.hpp"
 #include "swaplab/sim/mutant.hpp"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <string>
 
 namespace swaplab::sim {
 namespace {
@@ -89,21 +89,29 @@ template <ErrorKind Kind, class StdBase>
     throw BasicError<Kind, StdBase>(text, std::move(fields));
 }
 
-[[noreturn]] void raise(ErrorKind kind, const std::string& text, ErrorFields fields,
-                        Message& message) {
+/// Any kind but out_of_memory, which has a class of its own.
+[[noreturn]] void raise(ErrorKind kind, const std::string& text, ErrorFields fields) {
     using K = ErrorKind;
     switch (kind) {
-        case K::out_of_memory: throw OutOfDeviceMemory(take_report(message));
-        case K::rejected: raise<K::rejected, std::runtime_error>(text, std::move(fields));
-        case K::corrupt: raise<K::corrupt, std::runtime_error>(text, std::move(fields));
-        case K::torn: raise<K::torn, std::runtime_error>(text, std::move(fields));
-        case K::storage: raise<K::storage, std::runtime_error>(text, std::move(fields));
-        case K::rank_lost: raise<K::rank_lost, std::runtime_error>(text, std::move(fields));
+        case K::rejected:
+            raise<K::rejected, std::runtime_error>(text, std::move(fields));
+        case K::corrupt:
+            raise<K::corrupt, std::runtime_error>(text, std::move(fields));
+        case K::torn:
+            raise<K::torn, std::runtime_error>(text, std::move(fields));
+        case K::storage:
+            raise<K::storage, std::runtime_error>(text, std::move(fields));
+        case K::rank_lost:
+            raise<K::rank_lost, std::runtime_error>(text, std::move(fields));
         case K::collective_mismatch:
             raise<K::collective_mismatch, std::logic_error>(text, std::move(fields));
-        case K::deadline: raise<K::deadline, std::runtime_error>(text, std::move(fields));
-        case K::device: raise<K::device, std::runtime_error>(text, std::move(fields));
-        case K::argument: break;
+        case K::deadline:
+            raise<K::deadline, std::runtime_error>(text, std::move(fields));
+        case K::device:
+        case K::out_of_memory:
+            raise<K::device, std::runtime_error>(text, std::move(fields));
+        case K::argument:
+            break;
     }
     raise<K::argument, std::invalid_argument>(text, std::move(fields));
 }
@@ -120,8 +128,19 @@ template <ErrorKind Kind, class StdBase>
         field.name = message.text();
         field.value = message.text();
     }
+    if (kind == ErrorKind::out_of_memory) {
+        throw OutOfDeviceMemory(take_report(message));
+    }
     fields.push_back({"failed_rank", fmt::format("rank {}", failed_rank)});
-    raise(kind, text, std::move(fields), message);
+    raise(kind, text, std::move(fields));
+}
+
+/// The outcome and, for an Error, its kind: what must be equal on all ranks in the end.
+std::pair<std::uint64_t, std::uint64_t> kind_of(const std::string& outcome) {
+    Message message(outcome);
+    const std::uint64_t first = message.number();
+    const bool is_error = first == static_cast<std::uint64_t>(Outcome::error);
+    return {first, is_error ? message.number() : 0};
 }
 
 }  // namespace
@@ -149,10 +168,23 @@ void agree(Communicator& communicator, std::string_view operation,
         if (outcome == done.bytes()) {
             continue;
         }
-        if (rank == communicator.rank()) {
+        if (error && kind_of(outcome) == kind_of(mine)) {
             std::rethrow_exception(error);
         }
         raise_for(rank, operation, Message(outcome));
+    }
+}
+
+void rethrow_with_note(const std::exception_ptr& error, std::string_view note) {
+    try {
+        std::rethrow_exception(error);
+    } catch (const Error& e) {
+        if (e.kind() != ErrorKind::out_of_memory && e.kind() != ErrorKind::rejected) {
+            raise(e.kind(), fmt::format("{}\n{}", e.message(), note), e.fields());
+        }
+        throw;
+    } catch (const std::exception& e) {
+        throw std::runtime_error(fmt::format("{}\n{}", e.what(), note));
     }
 }
 

@@ -2,16 +2,16 @@
 
 /// Saving and loading a whole training run: parameters, optimizer, groups.
 
+#include "swaplab/harness/checkpoint.hpp"
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/device.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "swaplab/harness/checkpoint.hpp"
-#include "swaplab/optim/optimizer.hpp"
-#include "swaplab/sim/communicator.hpp"
-#include "swaplab/sim/device.hpp"
 
 namespace swaplab::harness {
 
@@ -57,15 +57,30 @@ class TrainEngine {
     /// throws CheckpointRejected there, naming parameters, keys, shapes and lost shards, before a
     /// byte has changed on any rank. Device memory grows by 0 bytes: parameters are read through
     /// pinned staging of at most chunk_bytes, moments into their own pinned memory.
+    ///
+    /// An error on one rank ends the load on all, with the same kind of error. Before the phase
+    /// "apply" nothing has changed then. During it, parameters may be partly overwritten (the text
+    /// says so) and the optimizer is marked torn on all ranks; with staging = shadow parameters and
+    /// state keep their old bytes, at the price of one host copy of both.
     void load_dcp(const std::string& directory, const LoadRequest& request = {});
 
   private:
+    struct Load;
+
+    void enter(std::string_view phase) const;
+    void refuse_torn(const SaveRequest& request) const;
+    void validate(Load& load, const std::string& directory);
+    void apply_in_place(Load& load);
+    void apply_shadowed(Load& load);
+    void tear(const Load& load);
+
     sim::Device* device_;
     sim::Communicator* communicator_;
     Storage* storage_;
     std::vector<optim::ParameterPtr> model_;
     optim::Optimizer* optimizer_;
     EngineOptions options_;
+    bool model_torn_ = false;  ///< parameters partly overwritten by a failed load
 };
 
 }  // namespace swaplab::harness

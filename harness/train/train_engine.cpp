@@ -1,0 +1,195 @@
+#include "swaplab/harness/train_engine.hpp"
+
+#include "model_load.hpp"
+#include "save_check.hpp"
+
+#include "swaplab/optim/refusal.hpp"
+#include "swaplab/sim/agreement.hpp"
+#include "swaplab/sim/mutant.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+namespace swaplab::harness {
+
+using optim::Dict;
+using optim::LoadOptions;
+using optim::Mismatch;
+using optim::Snapshot;
+using optim::StateDict;
+
+namespace {
+
+constexpr std::string_view torn_note =
+    "parameters may be partly overwritten: load a complete checkpoint before the next step or save "
+    "(staging = shadow keeps the old state when a load fails)";
+
+LoadOptions options_of(const LoadRequest& request) {
+    LoadOptions options;
+    options.staging = request.staging;
+    options.load_states = request.load_states;
+    options.load_args = request.load_args;
+    options.template_kind = request.template_kind;
+    return options;
+}
+
+}  // namespace
+
+/// One load_dcp: what is opened and checked, and then applied.
+struct TrainEngine::Load {
+    std::optional<Checkpoint> checkpoint;
+    std::optional<TensorReader> reader;
+    std::optional<ModelLoad> model;
+    std::unique_ptr<optim::StateSource> source;  ///< null: the optimizer's part is not looked at
+    LoadOptions options;
+    bool shadow = false;
+};
+
+TrainEngine::TrainEngine(sim::Device& device, sim::Communicator& communicator, Storage& storage,
+                         std::vector<optim::ParameterPtr> model, optim::Optimizer& optimizer,
+                         EngineOptions options)
+    : device_(&device),
+      communicator_(&communicator),
+      storage_(&storage),
+      model_(std::move(model)),
+      optimizer_(&optimizer),
+      options_(std::move(options)) {}
+
+void TrainEngine::enter(std::string_view phase) const {
+    if (options_.on_phase) {
+        options_.on_phase(phase);
+    }
+}
+
+SaveReport TrainEngine::save_dcp(const std::string& directory, const SaveRequest& request) {
+    Dict tree;
+    StateDict state;
+    sim::agree(*communicator_, "save", [&] {
+        refuse_torn(request);
+        if (request.model) {
+            Dict model;
+            for (const optim::ParameterPtr& param : model_) {
+                model.set(param->name, param->data);
+            }
+            tree.set("model", std::move(model));
+        }
+        if (request.optimizer) {
+            state = optimizer_->state_dict(Snapshot::live);
+            tree.set("optimizer", optim::to_value(state));
+        }
+    });
+    if (request.optimizer && options_.checks == Checks::full) {
+        optim::refuse_together(
+            *communicator_, directory,
+            find_plain_moments(state, optimizer_->param_groups(), communicator_->rank()));
+    }
+    SaveOptions save;
+    save.chunk_bytes = options_.chunk_bytes;
+    save.on_phase = options_.on_phase;
+    return save_checkpoint(*communicator_, *storage_, directory, tree, save);
+}
+
+void TrainEngine::refuse_torn(const SaveRequest& request) const {
+    const bool torn = (request.model && model_torn_) || (request.optimizer && optimizer_->torn());
+    if (torn && !SWAPLAB_MUTANT("engine.save_torn")) {
+        throw optim::TornState(
+            fmt::format("save: rank {} holds state that a failed load left partly overwritten; "
+                        "load a complete checkpoint first",
+                        communicator_->rank()),
+            {{"operation", "save"}, {"rank", fmt::format("rank {}", communicator_->rank())}});
+    }
+}
+
+void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& request) {
+    Load load;
+    load.options = options_of(request);
+    load.shadow = request.staging == LoadOptions::Staging::shadow;
+    sim::agree(*communicator_, "load", [&] {
+        enter("plan");
+        load.checkpoint.emplace(*storage_, directory);
+        load.reader.emplace(*load.checkpoint, options_.checks);
+        if (request.model) {
+            load.model.emplace(*device_, model_, *load.reader, options_.chunk_bytes);
+        }
+        if (request.optimizer && (request.load_states || request.load_args)) {
+            load.source = make_checkpoint_source(*load.checkpoint, "optimizer", options_.checks);
+        }
+    });
+    validate(load, directory);
+    if (load.shadow) {
+        apply_shadowed(load);
+    } else {
+        apply_in_place(load);
+    }
+    model_torn_ = model_torn_ && !request.model;
+}
+
+/// Everything that any rank refuses is known to all before the first byte changes on any.
+void TrainEngine::validate(Load& load, const std::string& directory) {
+    std::vector<Mismatch> found;
+    sim::agree(*communicator_, "load", [&] {
+        enter("validate");
+        if (load.model && !SWAPLAB_MUTANT("engine.model_unchecked")) {
+            found = load.model->check();
+        }
+        if (load.source && !SWAPLAB_MUTANT("engine.optimizer_unchecked")) {
+            for (Mismatch& mismatch : optimizer_->check(*load.source, load.options)) {
+                found.push_back(std::move(mismatch));
+            }
+        }
+    });
+    optim::refuse_together(*communicator_, directory, found);
+    sim::agree(*communicator_, "load", [&] {
+        enter("apply");
+        if (load.model) {
+            load.model->prepare();
+        }
+    });
+}
+
+void TrainEngine::apply_in_place(Load& load) {
+    try {
+        if (load.model) {
+            sim::agree(*communicator_, "load: read parameters", [&] { load.model->read(); });
+        }
+        if (load.source) {
+            optimizer_->load(*load.source, load.options);
+        }
+    } catch (...) {
+        if (!load.model) {
+            throw;  // the optimizer alone knows what became of its state
+        }
+        tear(load);
+        sim::rethrow_with_note(std::current_exception(), torn_note);
+    }
+}
+
+void TrainEngine::apply_shadowed(Load& load) {
+    if (load.model) {
+        sim::agree(*communicator_, "load: read parameters",
+                   [&] { load.model->read_into_shadow(); });
+    }
+    if (load.source) {
+        optimizer_->load(*load.source, load.options);
+    }
+    if (!load.model) {
+        return;
+    }
+    try {
+        sim::agree(*communicator_, "load: write parameters", [&] { load.model->write_shadow(); });
+    } catch (...) {
+        tear(load);
+        sim::rethrow_with_note(std::current_exception(), torn_note);
+    }
+}
+
+/// A failed apply: parameters and state no longer belong together on any rank.
+void TrainEngine::tear(const Load& load) {
+    model_torn_ = true;
+    if (load.source && !SWAPLAB_MUTANT("engine.no_tear")) {
+        optimizer_->mark_torn();
+    }
+}
+
+}  // namespace swaplab::harness
