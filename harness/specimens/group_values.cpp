@@ -45,14 +45,11 @@ void take_betas(const Dict& saved, optim::AdamWOptions& options) {
     }
 }
 
-/// Keys of a PyTorch 2.8 group that are not the user's own.
+/// What AdamWOptions and the parameters stand for; the rest is kept as it is.
 bool is_own_key(const std::string& key) {
-    static const std::array<std::string_view, 12> own{"params",       "lr",
-                                                      "betas",        "eps",
-                                                      "weight_decay", "amsgrad",
-                                                      "maximize",     "foreach",
-                                                      "capturable",   "differentiable",
-                                                      "fused",        "decoupled_weight_decay"};
+    static const std::array<std::string_view, 8> own{
+        "params",       "lr",      "betas",    "eps",
+        "weight_decay", "amsgrad", "maximize", "decoupled_weight_decay"};
     return std::find(own.begin(), own.end(), key) != own.end();
 }
 

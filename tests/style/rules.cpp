@@ -97,7 +97,7 @@ Complaints checkpoint_stands_alone(const File& file) {
     }
     return each_include(file, [](const std::string& included) -> std::string {
         static const std::regex foreign(
-            "^(swaplab/harness/(?!checkpoint|dcp_|storage).*|(CLI|toml\\+\\+)/.*"
+            "^(swaplab/harness/(?!checkpoint|dcp_|storage|tensor_reader).*|(CLI|toml\\+\\+)/.*"
             "|(cli|inspect|report|scenario|specimens|train)/.*)");
         return std::regex_search(included, foreign)
                    ? included + ": harness/checkpoint is linked alone by engines"

@@ -98,8 +98,8 @@ SaveReport save_checkpoint(sim::Communicator& communicator, Storage& storage,
 enum class Checks : std::uint8_t { full, torch, none };
 
 /// The optimizer state under `prefix` ("optimizer") of a checkpoint as a StateSource: nested form
-/// (optimizer.state.<fqn>.<key>) and flattened form. The checkpoint must outlive it. Checks and reads
-/// tensors through TensorReader (tensor_reader.hpp).
+/// (optimizer.state.<fqn>.<key>) and flattened form. The checkpoint must outlive it. Checks and
+/// reads tensors through TensorReader (tensor_reader.hpp).
 [[nodiscard]] std::unique_ptr<optim::StateSource> make_checkpoint_source(Checkpoint& checkpoint,
                                                                          const std::string& prefix,
                                                                          Checks checks);
