@@ -3,6 +3,8 @@
 /// Where in the source a call was made: carried by allocations, operations and collectives so that
 /// findings and errors can name it.
 
+#include <string>
+
 namespace swaplab::sim {
 
 /// A place in the source. Use as a defaulted last parameter: `CallSite site = CallSite::here()`.
@@ -17,5 +19,8 @@ struct CallSite {
         return {call_file, call_line};
     }
 };
+
+/// "trainer.cpp:41": the file without its folder, so that texts are equal on every machine.
+[[nodiscard]] std::string format_site(CallSite site);
 
 }  // namespace swaplab::sim

@@ -3,7 +3,9 @@
 /// Accounting of every byte a device hands out, with tags, peaks and nested windows.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -47,7 +49,7 @@ class MemoryLedger {
 
     [[nodiscard]] std::uint64_t now(MemoryKind kind, Size size = Size::requested,
                                     Lifetime lifetime = Lifetime::charged) const noexcept;
-    /// Highest value of now() since construction or the outermost reset by a Window.
+    /// Highest value of now() since construction.
     [[nodiscard]] std::uint64_t peak(MemoryKind kind, Size size = Size::requested,
                                      Lifetime lifetime = Lifetime::charged) const noexcept;
     /// Sum of charged requested bytes of one tag, exactly as given to charge().
@@ -56,8 +58,7 @@ class MemoryLedger {
     [[nodiscard]] std::vector<Holder> holders(MemoryKind kind, std::size_t count_max) const;
     /// Sums per tag of what is charged, largest first, ties by tag.
     [[nodiscard]] std::vector<Holder> by_tag(MemoryKind kind) const;
-    /// Sums per tag at the moment the current innermost peak of charged requested bytes was
-    /// reached.
+    /// Sums per tag when peak(kind) was first reached, largest first, ties by tag.
     [[nodiscard]] std::vector<Holder> by_tag_at_peak(MemoryKind kind) const;
     [[nodiscard]] std::size_t live_count(MemoryKind kind) const noexcept;
 
@@ -98,21 +99,33 @@ class MemoryLedger {
         CallSite site;
         bool charged;
     };
+    struct TagSum {
+        std::uint64_t requested_bytes = 0;
+        std::uint64_t rounded_bytes = 0;
+    };
+    using Tags = std::map<std::string, TagSum, std::less<>>;
     /// Index: kind, size, lifetime.
     using Counters = std::array<std::array<std::array<std::uint64_t, 2>, 2>, memory_kind_count>;
     struct Frame {
         Counters before{};
         Counters peak{};
-        std::array<std::map<std::string, std::uint64_t>, memory_kind_count> tags_at_peak;
+        /// Tags at the peak, except while the ledger stands at it: then tags_ are it.
+        std::array<Tags, memory_kind_count> tags_at_peak;
+        std::array<bool, memory_kind_count> at_peak{true, true, true};
     };
 
-    void raise(MemoryKind kind, std::uint64_t requested_bytes, std::uint64_t rounded_bytes);
-    void note_peaks(MemoryKind kind);
+    void add(Lifetime lifetime, const Entry& entry) noexcept;
+    void subtract(Lifetime lifetime, const Entry& entry) noexcept;
+    void leave_peak(MemoryKind kind);
+    void check_tags(MemoryKind kind) const;
+    [[nodiscard]] std::uint64_t peak_from(std::size_t depth, MemoryKind kind, Size size,
+                                          Lifetime lifetime) const noexcept;
+    [[nodiscard]] std::vector<Holder> tags_from(std::size_t depth, MemoryKind kind) const;
 
     Id next_id_ = 1;
     std::map<Id, Entry> entries_;
     Counters now_{};
-    std::array<std::map<std::string, std::uint64_t>, memory_kind_count> tags_;
+    std::array<Tags, memory_kind_count> tags_;
     std::vector<Frame> frames_{1};
 };
 
