@@ -1,0 +1,73 @@
+#pragma once
+
+/// One stackful fiber: the only place that knows Boost.Context and the sanitizers' fiber calls.
+
+#include <csetjmp>
+#include <cstddef>
+#include <exception>
+#include <functional>
+
+#include <boost/context/fiber.hpp>
+
+namespace swaplab::sim {
+
+/// Memory that one fiber runs on, with a guard page below.
+struct FiberStack {
+    std::byte* bottom = nullptr;  ///< lowest usable address
+    std::size_t bytes = 0;
+};
+
+/// A function that can stop in the middle and go on later, on the thread that made it.
+///
+/// The C++ runtime's record of exceptions being handled goes with the fiber: a switch inside a catch
+/// block does not hand one fiber's exception to another. A fiber is either finished, or abandoned by
+/// leave_by_trap(), when it is destroyed; anything else is an assertion.
+class Fiber {
+  public:
+    /// `body` must not throw.
+    explicit Fiber(std::function<void()> body);
+    ~Fiber();
+    Fiber(const Fiber&) = delete;
+    Fiber& operator=(const Fiber&) = delete;
+
+    /// Runs the body until it suspends, ends or is abandoned.
+    void resume();
+    /// From inside the body: returns to the caller of resume().
+    void suspend();
+    /// From a signal handler inside the body: resume() returns and the body never goes on. Its stack
+    /// is kept as it is until the process ends, because nobody may unwind it.
+    [[noreturn]] void leave_by_trap();
+
+    [[nodiscard]] bool finished() const noexcept { return finished_; }
+    [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }
+    /// The fiber whose body runs now on this thread; nullptr outside of all.
+    [[nodiscard]] static Fiber* current() noexcept;
+
+  private:
+    class StackAllocator;
+    /// The runtime's per-thread exception state (Itanium C++ ABI, __cxa_eh_globals).
+    struct ExceptionState {
+        void* caught = nullptr;
+        unsigned int uncaught = 0;
+    };
+
+    void enter_fiber();
+    void arrive_in_fiber();
+    void prepare_leave(bool for_good);
+
+    std::function<void()> body_;
+    FiberStack stack_;
+    boost::context::fiber inside_;   ///< where the body goes on
+    boost::context::fiber outside_;  ///< where resume() goes on
+    ExceptionState exceptions_;      ///< the body's while it is suspended, the caller's while it runs
+    Fiber* outer_ = nullptr;
+    sigjmp_buf trap_landing_{};
+    bool finished_ = false;
+    bool abandoned_ = false;
+    void* sanitizer_inside_ = nullptr;         ///< ASan's fake stack, or TSan's fiber
+    void* sanitizer_outside_ = nullptr;        ///< likewise, of the caller
+    const void* outside_stack_ = nullptr;      ///< for ASan
+    std::size_t outside_stack_bytes_ = 0;
+};
+
+}  // namespace swaplab::sim
