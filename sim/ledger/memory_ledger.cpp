@@ -1,10 +1,10 @@
 #include "swaplab/sim/memory_ledger.hpp"
 
-#include <algorithm>
-#include <tuple>
-
 #include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/mutant.hpp"
+
+#include <algorithm>
+#include <tuple>
 
 namespace swaplab::sim {
 namespace {
@@ -32,9 +32,12 @@ std::vector<Holder> largest_first(const Tags& tags) {
 
 std::string_view name_of(MemoryKind kind) noexcept {
     switch (kind) {
-        case MemoryKind::device: return "device";
-        case MemoryKind::pinned: return "pinned";
-        case MemoryKind::host: return "host";
+        case MemoryKind::device:
+            return "device";
+        case MemoryKind::pinned:
+            return "pinned";
+        case MemoryKind::host:
+            return "host";
     }
     return "host";
 }
@@ -47,7 +50,8 @@ MemoryLedger::Id MemoryLedger::charge(MemoryKind kind, std::uint64_t requested_b
                        std::to_string(rounded_bytes) + " B");
     const Id id = next_id_++;
     const Entry& entry =
-        entries_.emplace(id, Entry{kind, requested_bytes, rounded_bytes, std::string(tag), site, true})
+        entries_
+            .emplace(id, Entry{kind, requested_bytes, rounded_bytes, std::string(tag), site, true})
             .first->second;
     TagSum& sum = tags_[index(kind)][entry.tag];
     sum.requested_bytes += requested_bytes;
@@ -127,10 +131,9 @@ std::vector<Holder> MemoryLedger::by_tag_at_peak(MemoryKind kind) const {
 }
 
 std::size_t MemoryLedger::live_count(MemoryKind kind) const noexcept {
-    return static_cast<std::size_t>(
-        std::count_if(entries_.begin(), entries_.end(), [kind](const auto& item) {
-            return item.second.kind == kind && item.second.charged;
-        }));
+    return static_cast<std::size_t>(std::count_if(
+        entries_.begin(), entries_.end(),
+        [kind](const auto& item) { return item.second.kind == kind && item.second.charged; }));
 }
 
 void MemoryLedger::add(Lifetime lifetime, const Entry& entry) noexcept {
@@ -202,7 +205,8 @@ std::vector<Holder> MemoryLedger::tags_from(std::size_t depth, MemoryKind kind) 
                                                      : frame->tags_at_peak[index(kind)]);
 }
 
-MemoryLedger::Window::Window(MemoryLedger& ledger) : ledger_(ledger), depth_(ledger.frames_.size()) {
+MemoryLedger::Window::Window(MemoryLedger& ledger)
+    : ledger_(ledger), depth_(ledger.frames_.size()) {
     for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
         ledger_.leave_peak(kind);
     }

@@ -1,12 +1,12 @@
 #include "swaplab/sim/communicator.hpp"
 
+#include "swaplab/sim/error.hpp"
+#include "swaplab/sim/mutant.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-
-#include "swaplab/sim/error.hpp"
-#include "swaplab/sim/mutant.hpp"
 
 namespace swaplab::sim {
 namespace {
@@ -21,9 +21,12 @@ void check_root(int root, int size, CallSite site) {
 
 std::string_view name_of_reduce(ReduceOp op) {
     switch (op) {
-        case ReduceOp::sum: return "all_reduce sum";
-        case ReduceOp::min: return "all_reduce min";
-        case ReduceOp::max: return "all_reduce max";
+        case ReduceOp::sum:
+            return "all_reduce sum";
+        case ReduceOp::min:
+            return "all_reduce min";
+        case ReduceOp::max:
+            return "all_reduce max";
     }
     return "all_reduce sum";
 }
@@ -32,14 +35,19 @@ std::string_view name_of_reduce(ReduceOp op) {
 std::int64_t add(std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
-double add(double a, double b) { return a + b; }
+double add(double a, double b) {
+    return a + b;
+}
 
 template <class T>
 T reduced(T a, T b, ReduceOp op) {
     switch (op) {
-        case ReduceOp::sum: return add(a, b);
-        case ReduceOp::min: return std::min(a, b);
-        case ReduceOp::max: return std::max(a, b);
+        case ReduceOp::sum:
+            return add(a, b);
+        case ReduceOp::min:
+            return std::min(a, b);
+        case ReduceOp::max:
+            return std::max(a, b);
     }
     return a;
 }
@@ -83,15 +91,15 @@ std::vector<Bytes> Communicator::gather(std::span<const std::byte> mine, int roo
 }
 
 void Communicator::all_reduce(std::span<double> values, ReduceOp op, CallSite site) {
-    reduce_in_rank_order(values, op,
-                         exchange({name_of_reduce(op), "float64", values.size(), -1, site},
-                                  std::as_bytes(values)));
+    reduce_in_rank_order(
+        values, op,
+        exchange({name_of_reduce(op), "float64", values.size(), -1, site}, std::as_bytes(values)));
 }
 
 void Communicator::all_reduce(std::span<std::int64_t> values, ReduceOp op, CallSite site) {
-    reduce_in_rank_order(values, op,
-                         exchange({name_of_reduce(op), "int64", values.size(), -1, site},
-                                  std::as_bytes(values)));
+    reduce_in_rank_order(
+        values, op,
+        exchange({name_of_reduce(op), "int64", values.size(), -1, site}, std::as_bytes(values)));
 }
 
 std::vector<std::string> Communicator::all_gather_object(const std::string& mine, CallSite site) {

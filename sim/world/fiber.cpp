@@ -1,16 +1,15 @@
 #include "world/fiber.hpp"
 
-#include <cxxabi.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <new>
-#include <utility>
-#include <vector>
-
 #include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/mutant.hpp"
+
+#include <cstring>
+#include <cxxabi.h>
+#include <new>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -73,18 +72,20 @@ class Fiber::StackAllocator {
     FiberStack stack_;
 };
 
-Fiber* Fiber::current() noexcept { return current_fiber; }
+Fiber* Fiber::current() noexcept {
+    return current_fiber;
+}
 
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
-    inside_ = boost::context::fiber(
-        std::allocator_arg, StackAllocator(stack_), [this](boost::context::fiber&& outside) {
-            outside_ = std::move(outside);
-            arrive_in_fiber();
-            body_();
-            finished_ = true;
-            prepare_leave(true);
-            return std::move(outside_);
-        });
+    inside_ = boost::context::fiber(std::allocator_arg, StackAllocator(stack_),
+                                    [this](boost::context::fiber&& outside) {
+                                        outside_ = std::move(outside);
+                                        arrive_in_fiber();
+                                        body_();
+                                        finished_ = true;
+                                        prepare_leave(true);
+                                        return std::move(outside_);
+                                    });
 #if defined(__SANITIZE_THREAD__)
     sanitizer_inside_ = __tsan_create_fiber(0);
 #endif

@@ -2,12 +2,12 @@
 
 /// One stackful fiber: the only place that knows Boost.Context and the sanitizers' fiber calls.
 
+#include <boost/context/fiber.hpp>
+
 #include <csetjmp>
 #include <cstddef>
 #include <exception>
 #include <functional>
-
-#include <boost/context/fiber.hpp>
 
 namespace swaplab::sim {
 
@@ -19,9 +19,9 @@ struct FiberStack {
 
 /// A function that can stop in the middle and go on later, on the thread that made it.
 ///
-/// The C++ runtime's record of exceptions being handled goes with the fiber: a switch inside a catch
-/// block does not hand one fiber's exception to another. A fiber is either finished, or abandoned by
-/// leave_by_trap(), when it is destroyed; anything else is an assertion.
+/// The C++ runtime's record of exceptions being handled goes with the fiber: a switch inside a
+/// catch block does not hand one fiber's exception to another. A fiber is either finished, or
+/// abandoned by leave_by_trap(), when it is destroyed; anything else is an assertion.
 class Fiber {
   public:
     /// `body` must not throw.
@@ -34,8 +34,8 @@ class Fiber {
     void resume();
     /// From inside the body: returns to the caller of resume().
     void suspend();
-    /// From a signal handler inside the body: resume() returns and the body never goes on. Its stack
-    /// is kept as it is until the process ends, because nobody may unwind it.
+    /// From a signal handler inside the body: resume() returns and the body never goes on. Its
+    /// stack is kept as it is until the process ends, because nobody may unwind it.
     [[noreturn]] void leave_by_trap();
 
     [[nodiscard]] bool finished() const noexcept { return finished_; }
@@ -59,14 +59,14 @@ class Fiber {
     FiberStack stack_;
     boost::context::fiber inside_;   ///< where the body goes on
     boost::context::fiber outside_;  ///< where resume() goes on
-    ExceptionState exceptions_;      ///< the body's while it is suspended, the caller's while it runs
+    ExceptionState exceptions_;  ///< the body's while it is suspended, the caller's while it runs
     Fiber* outer_ = nullptr;
     sigjmp_buf trap_landing_{};
     bool finished_ = false;
     bool abandoned_ = false;
-    void* sanitizer_inside_ = nullptr;         ///< ASan's fake stack, or TSan's fiber
-    void* sanitizer_outside_ = nullptr;        ///< likewise, of the caller
-    const void* outside_stack_ = nullptr;      ///< for ASan
+    void* sanitizer_inside_ = nullptr;     ///< ASan's fake stack, or TSan's fiber
+    void* sanitizer_outside_ = nullptr;    ///< likewise, of the caller
+    const void* outside_stack_ = nullptr;  ///< for ASan
     std::size_t outside_stack_bytes_ = 0;
 };
 

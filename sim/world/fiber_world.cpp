@@ -1,5 +1,13 @@
-/// Ranks as fibers of one thread. A rank stops only where it waits for others in a collective; which
-/// of those that can go on does so next is a seeded choice.
+/// Ranks as fibers of one thread. A rank stops only where it waits for others in a collective;
+/// which of those that can go on does so next is a seeded choice.
+
+#include "world/fiber.hpp"
+
+#include "swaplab/sim/assert.hpp"
+#include "swaplab/sim/error.hpp"
+#include "swaplab/sim/mutant.hpp"
+#include "swaplab/sim/random.hpp"
+#include "swaplab/sim/world.hpp"
 
 #include <fmt/format.h>
 
@@ -7,13 +15,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "swaplab/sim/assert.hpp"
-#include "swaplab/sim/error.hpp"
-#include "swaplab/sim/mutant.hpp"
-#include "swaplab/sim/random.hpp"
-#include "swaplab/sim/world.hpp"
-#include "world/fiber.hpp"
 
 namespace swaplab::sim {
 namespace {
@@ -76,7 +77,8 @@ class FiberWorld {
     FiberWorld(const WorldOptions& options, const RankProgram& program)
         : ranks_(static_cast<std::size_t>(options.size)), rng_(options.seed) {
         for (int rank = 0; rank < options.size; ++rank) {
-            at(rank).fiber = std::make_unique<Fiber>([this, rank, &program] { run(rank, program); });
+            at(rank).fiber =
+                std::make_unique<Fiber>([this, rank, &program] { run(rank, program); });
         }
     }
 
@@ -243,28 +245,34 @@ void FiberWorld::break_by_loss(int lost, const Contribution& part) {
     std::string how;
     std::string reason;
     switch (result.end) {
-        case RankResult::End::finished: how = "returned"; break;
+        case RankResult::End::finished:
+            how = "returned";
+            break;
         case RankResult::End::threw:
             how = "threw";
             reason = text_of(result.error);
             break;
-        case RankResult::End::trapped: how = "trapped"; break;
+        case RankResult::End::trapped:
+            how = "trapped";
+            break;
     }
-    broken_ = std::make_exception_ptr(RankLost(
-        fmt::format("rank {} of {} lost: {} before {}{}{}", lost, size(), how, describe(part),
-                    reason.empty() ? "" : ": ", reason),
-        {{"rank", fmt::format("rank {}", lost)},
-         {"end", how},
-         {"reason", reason},
-         {"operation", std::string(part.call.operation)},
-         {"sequence", std::to_string(part.sequence)},
-         {"site", format_site(part.call.site)}}));
+    broken_ = std::make_exception_ptr(
+        RankLost(fmt::format("rank {} of {} lost: {} before {}{}{}", lost, size(), how,
+                             describe(part), reason.empty() ? "" : ": ", reason),
+                 {{"rank", fmt::format("rank {}", lost)},
+                  {"end", how},
+                  {"reason", reason},
+                  {"operation", std::string(part.call.operation)},
+                  {"sequence", std::to_string(part.sequence)},
+                  {"site", format_site(part.call.site)}}));
     if (!SWAPLAB_MUTANT("world.waiters_stay")) {
         release();
     }
 }
 
-int FiberCommunicator::size() const noexcept { return world_.size(); }
+int FiberCommunicator::size() const noexcept {
+    return world_.size();
+}
 
 std::vector<Bytes> FiberCommunicator::exchange(const CollectiveCall& call,
                                                std::span<const std::byte> mine) {

@@ -1,9 +1,9 @@
-#include <cstdint>
-
 #include "swaplab/sim/digest.hpp"
 #include "swaplab/sim/dtype.hpp"
 #include "swaplab/sim/random.hpp"
 #include "swaplab/sim/units.hpp"
+
+#include <cstdint>
 
 namespace swaplab::sim {
 namespace {

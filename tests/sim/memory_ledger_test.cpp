@@ -1,8 +1,8 @@
 #include "swaplab/sim/memory_ledger.hpp"
 
-#include <optional>
-
 #include "swaplab/sim/random.hpp"
+
+#include <optional>
 
 namespace swaplab::sim {
 namespace {

@@ -1,8 +1,8 @@
 #include "swaplab/sim/world.hpp"
 
-#include <numeric>
-
 #include "swaplab/sim/error.hpp"
+
+#include <numeric>
 
 namespace swaplab::sim {
 namespace {
@@ -34,14 +34,16 @@ using Collective = std::function<void(Communicator&)>;
 std::vector<std::pair<std::string, Collective>> every_collective() {
     return {
         {"barrier", [](Communicator& world) { world.barrier(); }},
-        {"broadcast", [](Communicator& world) {
+        {"broadcast",
+         [](Communicator& world) {
              std::string data = "xy";
              world.broadcast(writable_bytes(data), 0);
          }},
         {"all_gather",
          [](Communicator& world) { static_cast<void>(world.all_gather(bytes_of("a"))); }},
         {"gather", [](Communicator& world) { static_cast<void>(world.gather(bytes_of("a"), 0)); }},
-        {"all_reduce sum", [](Communicator& world) {
+        {"all_reduce sum",
+         [](Communicator& world) {
              double value = 1;
              world.all_reduce(std::span(&value, 1), ReduceOp::sum);
          }},
@@ -175,9 +177,8 @@ TEST(World, DifferentCollectivesAreRefusedOnEveryRankBeforeDataMoves) {
             }
             const auto& mine = first;
             const auto& theirs = second;
-            const auto results = run_ranks({3}, [&](Communicator& world) {
-                world.rank() == 2 ? theirs(world) : mine(world);
-            });
+            const auto results = run_ranks(
+                {3}, [&](Communicator& world) { world.rank() == 2 ? theirs(world) : mine(world); });
             for (const RankResult& result : results) {
                 const auto fields = fields_of<CollectiveMismatch>(result);
                 EXPECT_THAT(fields, Contains(ErrorField{"operation", first_name}));
@@ -209,9 +210,8 @@ TEST(World, DifferentCountsTypesAndRootsAreRefusedOnEveryRank) {
 }
 
 TEST(World, ARootOutsideTheWorldIsRefusedOnEveryRank) {
-    for (const RankResult& result : run_ranks({2}, [](Communicator& world) {
-             static_cast<void>(world.gather({}, 2));
-         })) {
+    for (const RankResult& result :
+         run_ranks({2}, [](Communicator& world) { static_cast<void>(world.gather({}, 2)); })) {
         EXPECT_THROW(std::rethrow_exception(result.error), ArgumentError);
     }
 }

@@ -43,7 +43,7 @@ struct Finding {
 struct TraceEvent {
     std::string operation;    ///< "allocate", "copy h2d", "launch adamw", "host write", ...
     std::string stream;       ///< name given to create_stream, or empty
-    std::string tag;          ///< memory concerned, or empty
+    std::string tag;          ///< memory concerned (of a copy: host side or destination), or empty
     std::uint64_t offset_bytes = 0;
     std::uint64_t bytes = 0;
     CopyDirection direction{};  ///< meaningful for copies only
