@@ -27,6 +27,8 @@ class AdamW : public Optimizer {
     void load_state_dict(const StateDict& saved) override;
     [[nodiscard]] std::vector<ParamGroup>& param_groups() noexcept override;
     void add_param_group(ParamGroup group) override;
+    /// Zero moments and step 0 for parameters that have no state yet.
+    void init_state() override;
     [[nodiscard]] bool torn() const noexcept override;
     void mark_torn() noexcept override;
 

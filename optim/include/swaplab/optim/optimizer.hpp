@@ -43,9 +43,8 @@ class Optimizer {
     [[nodiscard]] virtual std::vector<Mismatch> check(const StateSource& source,
                                                       const LoadOptions& options) const = 0;
     /// Collective. Replaces state and group values by what `source` holds, or throws
-    /// CheckpointRejected on all ranks and changes nothing. The default goes through a template: a
-    /// state dict (LoadOptions::template_kind) filled from the source, then load_state_dict.
-    virtual void load(StateSource& source, const LoadOptions& options = {});
+    /// CheckpointRejected on all ranks and changes nothing.
+    virtual void load(StateSource& source, const LoadOptions& options = {}) = 0;
     /// Collective. The same from a dict in memory.
     virtual void load_state_dict(const StateDict& saved) = 0;
 

@@ -1,0 +1,31 @@
+#pragma once
+
+/// The last part of a load: bytes from the source into live moments.
+
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/device.hpp"
+
+#include <string>
+#include <vector>
+
+namespace swaplab::optim {
+
+/// One live moment and where its content comes from.
+struct MomentLoad {
+    std::string fqn;
+    std::string key;
+    Tensor live;
+    bool in_source = true;  ///< false: becomes zero
+};
+
+/// Collective. Fills every moment of `loads`, in blocks of at most 1 MiB of host memory that stand
+/// on the ledger as "load block". `torn` is true from the first byte until all ranks have all.
+/// With Staging::shadow everything is read into host memory first ("shadow" on the ledger), and
+/// live moments change only when all ranks have theirs. Throws on all ranks when reading fails on
+/// one.
+void apply_moments(StateSource& source, const std::vector<MomentLoad>& loads,
+                   LoadOptions::Staging staging, sim::Device& device,
+                   sim::Communicator& communicator, bool& torn);
+
+}  // namespace swaplab::optim
