@@ -49,7 +49,7 @@ function(swaplab_module name)
 endfunction()
 
 # swaplab_test(NAME SOURCES s... DEPENDS t... LABELS l... [TIMEOUT seconds] [PRIVATE_OF dir...])
-# One test program and its ctest entry. PRIVATE_OF lets it see a module's private headers.
+# One test program and its ctest entry; run it from the root of the tree. PRIVATE_OF lets it see a module's private headers.
 function(swaplab_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;PRIVATE_OF" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -58,14 +58,15 @@ function(swaplab_test name)
   foreach(dir IN LISTS ARG_PRIVATE_OF)
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/${dir})
   endforeach()
-  target_compile_definitions(${name} PRIVATE
-    SWAPLAB_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data" SWAPLAB_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # Relative to the root of the tree, where tests run: objects are then equal in every checkout and
+  # a compiler cache can share them.
+  target_compile_definitions(${name} PRIVATE SWAPLAB_TEST_DATA="tests/data" SWAPLAB_SOURCE_DIR=".")
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <gmock/gmock.h> <string> <vector>)
   target_compile_options(${name} PRIVATE -fpch-preprocess)  # lets ccache see through the header
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  add_test(NAME ${name} COMMAND ${name})
+  add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
   if(NOT style IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY swaplab_test_programs $<TARGET_FILE:${name}>)
