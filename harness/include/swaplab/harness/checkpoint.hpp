@@ -2,19 +2,20 @@
 
 /// Reading and writing PyTorch Distributed Checkpoint (DCP) directories.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "swaplab/harness/dcp_metadata.hpp"
 #include "swaplab/harness/storage.hpp"
 #include "swaplab/optim/state_dict.hpp"
 #include "swaplab/sim/communicator.hpp"
 #include "swaplab/sim/error.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
 namespace swaplab::harness {
 
@@ -25,8 +26,8 @@ using CheckpointCorrupt = sim::BasicError<sim::ErrorKind::corrupt, std::runtime_
 /// What the header of one stored tensor item says, read without its payload.
 struct ItemHeader {
     sim::DType dtype = sim::DType::float32;
-    Shape stored_shape;              ///< of data.pkl
-    std::uint64_t payload_bytes = 0; ///< of the data/0 record
+    Shape stored_shape;               ///< of data.pkl
+    std::uint64_t payload_bytes = 0;  ///< of the data/0 record
 };
 
 /// An opened DCP directory. Reading does not change it. Threads: one per object.
@@ -43,26 +44,41 @@ class Checkpoint {
     /// A non-tensor item. Objects of classes that are not opened come back as Opaque.
     [[nodiscard]] optim::Value read_value(const std::string& key);
     /// Fills `out` with the row-major bytes of `box` of tensor `key`, from byte `offset_bytes` of
-    /// the box on. Every byte asked for must be in some chunk. Reads at most chunk-sized blocks at
-    /// once.
+    /// the box on. Every byte asked for must be in some chunk. Holds at most 64 KiB beside `out`,
+    /// or one chunk where it was stored with strides. What is read of an item from its first byte
+    /// to its last, in one call or several, is checked against the item's checksum.
     void read_box(const std::string& key, const Box& box, std::uint64_t offset_bytes,
                   std::span<std::byte> out);
-    /// All bytes of the global tensor, row-major.
+    /// The same without the demand: bytes that no chunk holds stay as they are in `out`. Returns
+    /// how many were filled. This is what a load without size checks does.
+    std::uint64_t read_present(const std::string& key, const Box& box, std::uint64_t offset_bytes,
+                               std::span<std::byte> out);
+    /// All bytes of the global tensor, row-major. Refuses a tensor larger than its files.
     [[nodiscard]] std::vector<std::byte> read_tensor(const std::string& key);
+    /// What the item itself says, whatever .metadata says about the chunk.
     [[nodiscard]] ItemHeader read_header(const std::string& key, const StoredChunk& chunk);
+    /// Bytes of a data file. Throws StorageError when it is missing.
+    [[nodiscard]] std::uint64_t file_bytes(const std::string& relative_path);
 
     /// The whole nested state dict that was saved: dicts and lists rebuilt from the paths, tensors
     /// assembled in host memory. For tools and tests; training loads through read_box.
     [[nodiscard]] optim::Value read_all();
 
+    /// Like metadata().find(), fast in large checkpoints.
+    [[nodiscard]] const MetadataEntry* find(const std::string& key) const;
+
   private:
-    struct OpenFile;
+    struct OpenItem;
     [[nodiscard]] ReadableFile& file(const std::string& relative_path);
+    [[nodiscard]] OpenItem& item(const std::string& key, const StoredChunk& chunk);
+    [[nodiscard]] const TensorEntry& tensor_entry(const std::string& key) const;
 
     Storage* storage_;
     std::string directory_;
     Metadata metadata_;
-    std::vector<std::pair<std::string, std::shared_ptr<ReadableFile>>> files_;
+    std::map<std::string, std::size_t> by_key_;
+    std::map<std::string, std::shared_ptr<ReadableFile>> files_;
+    std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<OpenItem>> items_;
 };
 
 /// How a save cuts and writes.
@@ -77,8 +93,8 @@ struct SaveOptions {
 };
 
 struct SaveReport {
-    std::uint64_t files = 0;           ///< of all ranks, .metadata included
-    std::uint64_t bytes = 0;           ///< of all ranks, .metadata included
+    std::uint64_t files = 0;  ///< of all ranks, .metadata included
+    std::uint64_t bytes = 0;  ///< of all ranks, .metadata included
 };
 
 /// Collective. Writes `tree` (nested dicts of values and tensors, as PyTorch's dcp.save takes it)

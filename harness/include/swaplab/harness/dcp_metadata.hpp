@@ -3,16 +3,16 @@
 /// What PyTorch's .metadata file says about a checkpoint (docs/checkpoint_format.md).
 /// Source: torch.distributed.checkpoint.metadata and .filesystem of PyTorch 2.8.
 
+#include "swaplab/optim/sharding.hpp"
+#include "swaplab/optim/value.hpp"
+#include "swaplab/sim/dtype.hpp"
+
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
-
-#include "swaplab/optim/sharding.hpp"
-#include "swaplab/optim/value.hpp"
-#include "swaplab/sim/dtype.hpp"
 
 namespace swaplab::harness {
 
@@ -50,8 +50,8 @@ struct BytesEntry {
 
 /// One key of the flattened state dict.
 struct MetadataEntry {
-    std::string key;                  ///< the path joined by '.'
-    std::vector<optim::Value> path;   ///< strings and ints; empty when .metadata has none
+    std::string key;                 ///< the path joined by '.'
+    std::vector<optim::Value> path;  ///< strings and ints; empty when .metadata has none
     std::variant<TensorEntry, BytesEntry> data;
 
     [[nodiscard]] const TensorEntry* tensor() const noexcept {

@@ -2,14 +2,14 @@
 
 /// The seam between checkpoints and file systems.
 
+#include "swaplab/sim/error.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "swaplab/sim/error.hpp"
 
 namespace swaplab::harness {
 
