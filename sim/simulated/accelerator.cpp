@@ -1,5 +1,6 @@
 #include "simulated/accelerator.hpp"
 
+#include "swaplab/sim/mutant.hpp"
 #include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +64,8 @@ Accelerator::Accelerator(const SimulatedDeviceOptions& options)
       arena_(arena_bytes(options)),
       address_space_(arena_.bytes()),
       scheduler_(options.schedule, hash_mix(options.seed, static_cast<std::uint64_t>(options.rank)),
-                 [this](const Work& work) { execute(work); }) {}
+                 [this](const Work& work) { execute(work); }),
+      touch_watch_(arena_.user(), arena_.bytes(), *this) {}
 
 Accelerator::~Accelerator() = default;
 
@@ -80,7 +82,10 @@ void Accelerator::finish() {
     if (std::exchange(finished_, true)) {
         return;
     }
+    find_pending_work();
     scheduler_.run_all();
+    find_leaks();
+    events_.for_each([this](const EventState& event) { find_unwaited(event); });
 }
 
 void Accelerator::refuse(const Caller& caller, const std::string& reason,
@@ -93,8 +98,12 @@ void Accelerator::refuse(const Caller& caller, const std::string& reason,
                         std::move(fields));
 }
 
+Accelerator::StreamState* Accelerator::find_stream(StreamRef stream) noexcept {
+    return &stream.device() == this ? streams_.find(stream.handle()) : nullptr;
+}
+
 Accelerator::StreamState& Accelerator::stream_state(StreamRef stream, const Caller& caller) {
-    StreamState* state = &stream.device() == this ? streams_.find(stream.handle()) : nullptr;
+    StreamState* state = find_stream(stream);
     if (state == nullptr) {
         refuse(caller, "the stream is not a live stream of this device");
     }
@@ -113,13 +122,53 @@ TraceEvent Accelerator::trace_event(std::string operation, const StreamState& st
     return {std::move(operation), scheduler_.name(stream.lane), {}, 0, 0, {}};
 }
 
-Epoch Accelerator::issue(StreamState& stream, TraceEvent event, Work work, CallSite site,
+TraceEvent Accelerator::trace_event(std::string operation, const StreamState& stream,
+                                    const Range& range) const {
+    TraceEvent event = trace_event(std::move(operation), stream);
+    if (range.allocation != nullptr) {
+        event.tag = range.allocation->tag;
+        event.offset_bytes = range.offset_bytes;
+        event.bytes = range.bytes;
+    }
+    return event;
+}
+
+Touch Accelerator::issue(StreamState& stream, TraceEvent event, Work work, CallSite site,
                          Epoch after) {
-    const Epoch epoch = scheduler_.next_epoch(stream.lane);
+    const Touch touch{scheduler_.next_epoch(stream.lane), log_.add(std::move(event), site)};
     stream.clock.join(host_);
-    stream.clock.advance(epoch);
-    scheduler_.issue(stream.lane, {log_.add(std::move(event), site), after, std::move(work)});
-    return epoch;
+    stream.clock.advance(touch.epoch);
+    scheduler_.issue(stream.lane, {touch.operation, after, std::move(work)});
+    return touch;
+}
+
+void Accelerator::use(const StreamState& stream, Touch touch, std::span<const Use> uses) {
+    for (const Use& each : uses) {
+        check_use(touch, each, stream.clock);
+    }
+    for (const Use& each : uses) {
+        Shadow& shadow = each.range.allocation->shadow;
+        const Span span{each.range.offset_bytes, each.range.offset_bytes + each.range.bytes};
+        each.access == Access::read ? shadow.read(span, touch) : shadow.write(span, touch);
+    }
+    newest_data_[touch.epoch.lane] = touch;
+}
+
+void Accelerator::check_use(Touch touch, const Use& use, const VectorClock& clock) {
+    const Allocation& allocation = *use.range.allocation;
+    const Span span{use.range.offset_bytes, use.range.offset_bytes + use.range.bytes};
+    const auto conflict = use.access == Access::read
+                              ? allocation.shadow.conflict_of_read(span, clock)
+                              : allocation.shadow.conflict_of_write(span, clock);
+    if (conflict && !SWAPLAB_MUTANT("sim.race_unchecked")) {
+        find_conflict(FindingKind::race, *conflict, touch.operation, allocation);
+    }
+    if (use.access != Access::read || SWAPLAB_MUTANT("sim.unwritten_unchecked")) {
+        return;
+    }
+    if (const auto unwritten = allocation.shadow.unwritten(span)) {
+        find_unwritten(*unwritten, touch.operation, allocation);
+    }
 }
 
 void Accelerator::execute(const Work& work) {

@@ -10,6 +10,7 @@
 #include "simulated/arena.hpp"
 #include "simulated/clock.hpp"
 #include "simulated/handle_table.hpp"
+#include "simulated/host_trap.hpp"
 #include "simulated/operation_log.hpp"
 #include "simulated/scheduler.hpp"
 
@@ -17,15 +18,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace swaplab::sim {
 
-class Accelerator final : public SimulatedDevice {
+class Accelerator final : public SimulatedDevice, private TouchListener {
   public:
     explicit Accelerator(const SimulatedDeviceOptions& options);
     ~Accelerator() override;
@@ -88,11 +92,16 @@ class Accelerator final : public SimulatedDevice {
         std::uint64_t offset_bytes = 0;
         std::uint64_t bytes = 0;
     };
+    struct Use {
+        Range range;
+        Access access;
+    };
     struct Caller {
         std::string_view operation;
         CallSite site;
     };
 
+    [[nodiscard]] StreamState* find_stream(StreamRef stream) noexcept;
     [[nodiscard]] StreamState& stream_state(StreamRef stream, const Caller& caller);
     [[nodiscard]] EventState& event_state(EventRef event, const Caller& caller);
     [[nodiscard]] Range device_range(const void* pointer, std::uint64_t bytes,
@@ -100,19 +109,37 @@ class Accelerator final : public SimulatedDevice {
     [[nodiscard]] Range pinned_range(const void* pointer, std::uint64_t bytes,
                                      const Caller& caller);
     [[nodiscard]] Range range_in(Allocations& allocations, const void* pointer, std::uint64_t bytes,
-                                 const Caller& caller);
+                                 const Caller& caller) const;
     [[noreturn]] void refuse(const Caller& caller, const std::string& reason,
                              ErrorFields fields = {}) const;
     void check_capacity(std::uint64_t bytes, std::uint64_t rounded_bytes, std::string_view tag,
                         CallSite site) const;
     [[nodiscard]] std::uint64_t take_region(std::uint64_t rounded_bytes, StreamState& stream);
 
-    /// Logs `event`, queues `work` and returns its epoch.
-    Epoch issue(StreamState& stream, TraceEvent event, Work work, CallSite site, Epoch after = {});
+    void free_region(Allocation& allocation, StreamState& stream, CallSite site);
+    void find_in_flight(const Allocation& allocation, const VectorClock& clock,
+                        std::uint64_t operation);
+
+    /// Logs `event` and queues `work`.
+    Touch issue(StreamState& stream, TraceEvent event, Work work, CallSite site, Epoch after = {});
+    /// Checks what an operation just issued to `stream` uses, and remembers it.
+    void use(const StreamState& stream, Touch touch, std::span<const Use> uses);
+    void check_use(Touch touch, const Use& use, const VectorClock& clock);
     [[nodiscard]] TraceEvent trace_event(std::string operation, const StreamState& stream) const;
+    [[nodiscard]] TraceEvent trace_event(std::string operation, const StreamState& stream,
+                                         const Range& range) const;
     void execute(const Work& work);
     void await(EventState& event);
+    std::exception_ptr host_touched(const void* address, Kind kind) override;
+
     void add_finding(FindingKind kind, const std::string& text, ErrorFields fields);
+    void find_conflict(FindingKind kind, const Conflict& conflict, std::uint64_t later,
+                       const Allocation& allocation);
+    void find_unwritten(Span span, std::uint64_t reader, const Allocation& allocation);
+    void find_not_device_memory(const void* pointer, const Caller& caller);
+    void find_unwaited(const EventState& event);
+    void find_pending_work();
+    void find_leaks();
     void find_wrong_free(const Allocations& allocations, const void* pointer, CallSite site);
     void release_pinned();
 
@@ -129,7 +156,11 @@ class Accelerator final : public SimulatedDevice {
     Allocations pinned_memory_;
     std::map<std::uint64_t, PinnedMemory> pinned_blocks_;
     std::vector<PinnedMemory> pinned_unused_;  ///< freed, but pending work may still touch it
+    std::map<LaneId, Touch> newest_data_;      ///< last operation of each lane that moves bytes
     std::vector<Finding> findings_;
+    /// Kind and texts of what was found: a loop without a wait is one finding, not thousands.
+    std::set<std::string> found_;
+    TouchWatch touch_watch_;
     bool finished_ = false;
 };
 

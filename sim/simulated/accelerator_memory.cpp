@@ -71,34 +71,54 @@ void* Accelerator::allocate(std::uint64_t bytes, StreamRef stream, std::string_v
     std::byte* memory = arena_.user() + take_region(rounded_bytes, state);
     const MemoryLedger::Id ledger_id =
         ledger_.charge(MemoryKind::device, bytes, rounded_bytes, tag, site);
-    device_memory_.add(
-        {address_of(memory), bytes, rounded_bytes, std::string(tag), site, ledger_id});
     TraceEvent event = trace_event("allocate", state);
     event.tag = tag;
     event.bytes = bytes;
-    issue(state, std::move(event),
-          AllocateWork{memory + arena_.alias_distance_bytes(), rounded_bytes}, site);
+    const Touch birth =
+        issue(state, std::move(event),
+              AllocateWork{memory + arena_.alias_distance_bytes(), rounded_bytes}, site);
+    device_memory_.add({address_of(memory), bytes, rounded_bytes, std::string(tag), site, ledger_id,
+                        Shadow(bytes, birth, false)});
     return memory;
 }
 
 void Accelerator::deallocate(void* pointer, StreamRef stream, CallSite site) noexcept {
-    const Allocation* found = device_memory_.find(address_of(pointer));
+    Allocation* found = device_memory_.find(address_of(pointer));
     if (found == nullptr || found->address != address_of(pointer)) {
         return find_wrong_free(device_memory_, pointer, site);
     }
-    StreamState& state = stream_state(stream, {"deallocate", site});
-    const Allocation allocation = *found;
-    TraceEvent event = trace_event("free", state);
-    event.tag = allocation.tag;
-    event.bytes = allocation.bytes;
+    if (StreamState* state = find_stream(stream)) {
+        return free_region(*found, *state, site);
+    }
+    add_finding(FindingKind::use_after_free,
+                fmt::format("free of \"{}\" on a stream that is gone ({}); streams must outlive "
+                            "the buffers freed on them",
+                            found->tag, format_site(site)),
+                {{"operation", "free"}, {"tag", found->tag}, {"site", format_site(site)}});
+    StreamState orphan{scheduler_.open("no stream", host_), host_};
+    free_region(*found, orphan, site);
+    scheduler_.close(orphan.lane);
+}
+
+void Accelerator::free_region(Allocation& allocation, StreamState& stream, CallSite site) {
     ledger_.discharge(allocation.ledger_id);
-    issue(state, std::move(event),
-          FreeWork{static_cast<std::byte*>(pointer) + arena_.alias_distance_bytes(),
-                   allocation.rounded_bytes, allocation.ledger_id},
-          site);
-    device_memory_.remove(allocation.address, site);
+    const Touch end = issue(stream, trace_event("free", stream, {&allocation, 0, allocation.bytes}),
+                            FreeWork{pointer_to(allocation.address) + arena_.alias_distance_bytes(),
+                                     allocation.rounded_bytes, allocation.ledger_id},
+                            site);
+    find_in_flight(allocation, stream.clock, end.operation);
     address_space_.give_back(allocation.address - address_of(arena_.user()),
-                             allocation.rounded_bytes, state.clock);
+                             allocation.rounded_bytes, stream.clock);
+    device_memory_.remove(allocation.address, site);
+}
+
+// Whoever gets the bytes next is ordered after the free, so this is where reuse races are found.
+void Accelerator::find_in_flight(const Allocation& allocation, const VectorClock& clock,
+                                 std::uint64_t operation) {
+    const auto conflict = allocation.shadow.conflict_of_write({0, allocation.bytes}, clock);
+    if (conflict && !SWAPLAB_MUTANT("sim.free_order_unchecked")) {
+        find_conflict(FindingKind::in_flight_reuse, *conflict, operation, allocation);
+    }
 }
 
 void* Accelerator::allocate_pinned(std::uint64_t bytes, std::string_view tag, CallSite site) {
@@ -115,7 +135,8 @@ void* Accelerator::allocate_pinned(std::uint64_t bytes, std::string_view tag, Ca
     const std::uint64_t address = address_of(memory.get());
     const MemoryLedger::Id ledger_id =
         ledger_.charge(MemoryKind::pinned, bytes, rounded_bytes, tag, site);
-    pinned_memory_.add({address, bytes, rounded_bytes, std::string(tag), site, ledger_id});
+    pinned_memory_.add({address, bytes, rounded_bytes, std::string(tag), site, ledger_id,
+                        Shadow(bytes, Touch{}, true)});
     pinned_blocks_.emplace(address, std::move(memory));
     log_.add({"allocate pinned", {}, std::string(tag), 0, bytes, {}}, site);
     return pointer_to(address);
@@ -131,7 +152,8 @@ void Accelerator::deallocate_pinned(void* pointer, CallSite site) noexcept {
     pinned_blocks_.erase(block);
     ledger_.discharge(found->ledger_id);
     ledger_.vacate(found->ledger_id);
-    log_.add({"free pinned", {}, found->tag, 0, found->bytes, {}}, site);
+    const std::uint64_t id = log_.add({"free pinned", {}, found->tag, 0, found->bytes, {}}, site);
+    find_in_flight(*found, host_, id);
     pinned_memory_.remove(found->address, site);
     release_pinned();
 }
@@ -143,7 +165,7 @@ void Accelerator::release_pinned() {
 }
 
 Accelerator::Range Accelerator::range_in(Allocations& allocations, const void* pointer,
-                                         std::uint64_t bytes, const Caller& caller) {
+                                         std::uint64_t bytes, const Caller& caller) const {
     const std::uint64_t address = address_of(pointer);
     Allocation* allocation = allocations.find(address);
     if (allocation == nullptr) {
@@ -166,6 +188,7 @@ Accelerator::Range Accelerator::device_range(const void* pointer, std::uint64_t 
                                              const Caller& caller) {
     const Range range = range_in(device_memory_, pointer, bytes, caller);
     if (range.allocation == nullptr) {
+        find_not_device_memory(pointer, caller);
         refuse(caller, "the address is not live device memory of this device");
     }
     return range;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 
 namespace swaplab::sim {
@@ -25,6 +26,7 @@ EventRef Accelerator::create_event() {
 }
 
 void Accelerator::destroy_event(EventRef event) noexcept {
+    find_unwaited(event_state(event, {"destroy_event", {}}));
     events_.remove(event.handle());
 }
 
@@ -42,17 +44,15 @@ void Accelerator::copy_async(void* destination, const void* source, std::uint64_
                              : device_range(destination, bytes, caller);
     const Range from =
         from_host ? pinned_range(source, bytes, caller) : device_range(source, bytes, caller);
-    const Range& named = from_host ? from : to;
-    const std::ptrdiff_t distance = arena_.alias_distance_bytes();
-    TraceEvent event = trace_event(std::string(caller.operation), state);
-    event.tag = named.allocation->tag;
-    event.offset_bytes = named.offset_bytes;
-    event.bytes = bytes;
+    TraceEvent event = trace_event(std::string(caller.operation), state, from_host ? from : to);
     event.direction = direction;
-    issue(state, std::move(event),
-          CopyWork{static_cast<std::byte*>(destination) + (to_host ? 0 : distance),
-                   static_cast<const std::byte*>(source) + (from_host ? 0 : distance), bytes},
-          site);
+    const std::ptrdiff_t distance = arena_.alias_distance_bytes();
+    const Touch touch =
+        issue(state, std::move(event),
+              CopyWork{static_cast<std::byte*>(destination) + (to_host ? 0 : distance),
+                       static_cast<const std::byte*>(source) + (from_host ? 0 : distance), bytes},
+              site);
+    use(state, touch, std::array{Use{from, Access::read}, Use{to, Access::write}});
 }
 
 void Accelerator::fill_async(void* destination, std::byte value, std::uint64_t bytes,
@@ -63,43 +63,40 @@ void Accelerator::fill_async(void* destination, std::byte value, std::uint64_t b
         return;
     }
     const Range range = device_range(destination, bytes, caller);
-    TraceEvent event = trace_event("fill", state);
-    event.tag = range.allocation->tag;
-    event.offset_bytes = range.offset_bytes;
-    event.bytes = bytes;
-    issue(state, std::move(event),
-          FillWork{static_cast<std::byte*>(destination) + arena_.alias_distance_bytes(), value,
-                   bytes},
-          site);
+    const Touch touch =
+        issue(state, trace_event("fill", state, range),
+              FillWork{static_cast<std::byte*>(destination) + arena_.alias_distance_bytes(), value,
+                       bytes},
+              site);
+    use(state, touch, std::array{Use{range, Access::write}});
 }
 
 void Accelerator::launch(Kernel kernel, StreamRef stream, CallSite site) {
     const std::string name = "launch " + kernel.name;
     const Caller caller{name, site};
     StreamState& state = stream_state(stream, caller);
-    std::vector<Range> ranges;
-    for (const auto* list : {&kernel.reads, &kernel.writes}) {
-        for (const ByteRange& range : *list) {
-            if (range.bytes != 0) {
-                ranges.push_back(device_range(range.pointer, range.bytes, caller));
-            }
+    std::vector<Use> uses;
+    for (const ByteRange& read : kernel.reads) {
+        if (read.bytes != 0) {
+            uses.push_back({device_range(read.pointer, read.bytes, caller), Access::read});
         }
     }
-    TraceEvent event = trace_event(name, state);
-    if (!ranges.empty()) {
-        event.tag = ranges.front().allocation->tag;
-        event.offset_bytes = ranges.front().offset_bytes;
-        event.bytes = ranges.front().bytes;
+    for (const ByteRange& write : kernel.writes) {
+        if (write.bytes != 0) {
+            uses.push_back({device_range(write.pointer, write.bytes, caller), Access::write});
+        }
     }
-    issue(state, std::move(event), KernelWork{std::move(kernel.name), std::move(kernel.host_body)},
-          site);
+    const Touch touch =
+        issue(state, trace_event(name, state, uses.empty() ? Range{} : uses.front().range),
+              KernelWork{std::move(kernel.name), std::move(kernel.host_body)}, site);
+    use(state, touch, uses);
 }
 
 void Accelerator::record(EventRef event, StreamRef stream, CallSite site) {
     const Caller caller{"record", site};
     EventState& mark = event_state(event, caller);
     StreamState& state = stream_state(stream, caller);
-    const Epoch epoch = issue(state, trace_event("record", state), Marker{}, site);
+    const Epoch epoch = issue(state, trace_event("record", state), Marker{}, site).epoch;
     if (SWAPLAB_MUTANT("sim.second_record_ignored") && mark.mark.sequence != 0) {
         return;
     }
@@ -161,7 +158,15 @@ void Accelerator::host_access(const void* pointer, std::uint64_t bytes, Access a
         return;
     }
     const Range range = pinned_range(pointer, bytes, {name, site});
-    log_.add({name, {}, range.allocation->tag, range.offset_bytes, bytes, {}}, site);
+    const Allocation& allocation = *range.allocation;
+    const std::uint64_t id =
+        log_.add({name, {}, allocation.tag, range.offset_bytes, bytes, {}}, site);
+    const Span span{range.offset_bytes, range.offset_bytes + bytes};
+    const auto conflict = access == Access::read ? allocation.shadow.conflict_of_read(span, host_)
+                                                 : allocation.shadow.conflict_of_write(span, host_);
+    if (conflict && !SWAPLAB_MUTANT("sim.host_access_unchecked")) {
+        find_conflict(FindingKind::race, *conflict, id, allocation);
+    }
 }
 
 }  // namespace swaplab::sim

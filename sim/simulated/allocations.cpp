@@ -10,7 +10,7 @@ Allocation& Allocations::add(Allocation allocation) {
     const std::uint64_t end = address + allocation.rounded_bytes;
     auto freed = freed_.upper_bound(address);
     if (freed != freed_.begin()) {
-        const Allocation& before = std::prev(freed)->second.allocation;
+        const Freed& before = std::prev(freed)->second;
         if (before.address + before.rounded_bytes > address) {
             --freed;
         }
@@ -23,7 +23,9 @@ Allocation& Allocations::add(Allocation allocation) {
 
 void Allocations::remove(std::uint64_t address, CallSite freed_at) {
     const auto found = live_.find(address);
-    freed_.insert_or_assign(address, Freed{std::move(found->second), freed_at});
+    const Allocation& gone = found->second;
+    freed_.insert_or_assign(
+        address, Freed{address, gone.bytes, gone.rounded_bytes, gone.tag, gone.site, freed_at});
     live_.erase(found);
 }
 
@@ -46,8 +48,7 @@ const Allocations::Freed* Allocations::find_freed(std::uint64_t address) const n
         return nullptr;
     }
     const Freed& candidate = std::prev(after)->second;
-    return address < candidate.allocation.address + candidate.allocation.bytes ? &candidate
-                                                                               : nullptr;
+    return address < candidate.address + candidate.bytes ? &candidate : nullptr;
 }
 
 }  // namespace swaplab::sim

@@ -2,7 +2,7 @@
 
 /// Which addresses belong to which allocation of a simulated device.
 
-#include "simulated/clock.hpp"
+#include "simulated/shadow.hpp"
 
 #include "swaplab/sim/call_site.hpp"
 #include "swaplab/sim/memory_ledger.hpp"
@@ -21,6 +21,7 @@ struct Allocation {
     std::string tag;
     CallSite site;
     MemoryLedger::Id ledger_id = 0;
+    Shadow shadow;
 };
 
 /// Live allocations of one memory kind by address, and the last freed ones of each place.
@@ -35,8 +36,12 @@ class Allocations {
     [[nodiscard]] const Allocation* find(std::uint64_t address) const noexcept;
 
     struct Freed {
-        Allocation allocation;
-        CallSite site;
+        std::uint64_t address = 0;
+        std::uint64_t bytes = 0;
+        std::uint64_t rounded_bytes = 0;
+        std::string tag;
+        CallSite allocated_at;
+        CallSite freed_at;
     };
     /// The freed allocation that held `address` until now; nullptr when there is none.
     [[nodiscard]] const Freed* find_freed(std::uint64_t address) const noexcept;

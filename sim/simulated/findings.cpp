@@ -2,6 +2,8 @@
 
 #include "simulated/accelerator.hpp"
 
+#include "swaplab/sim/units.hpp"
+
 #include <fmt/format.h>
 
 #include <utility>
@@ -54,15 +56,82 @@ std::optional<FindingKind> finding_kind_from_name(std::string_view name) noexcep
 
 void Accelerator::add_finding(FindingKind kind, const std::string& text, ErrorFields fields) {
     fields.insert(fields.begin(), {"rank", fmt::format("rank {}", rank())});
-    findings_.push_back(
-        {kind, fmt::format("{}: rank {}, {}", name_of(kind), rank(), text), std::move(fields)});
+    std::string whole = fmt::format("{}: rank {}, {}", name_of(kind), rank(), text);
+    if (found_.insert(whole).second) {
+        findings_.push_back({kind, std::move(whole), std::move(fields)});
+    }
+}
+
+void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std::uint64_t later,
+                                const Allocation& allocation) {
+    const std::uint64_t earlier = conflict.earlier.operation;
+    const std::string& from = log_.event(earlier).stream;
+    const std::string& to = log_.event(later).stream;
+    const std::string missing = to.empty() ? fmt::format("record on {} -> synchronize", from)
+                                           : fmt::format("record on {} -> wait on {}", from, to);
+    if (!found_
+             .insert(fmt::format("{} {} {}", name_of(kind), log_.describe(earlier),
+                                 log_.describe(later)))
+             .second) {
+        return;
+    }
+    add_finding(kind,
+                fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {}",
+                            allocation.tag, with_thousands(conflict.bytes.begin),
+                            with_thousands(conflict.bytes.end), log_.describe(later),
+                            log_.describe(earlier), missing),
+                {{"operation", log_.event(later).operation},
+                 {"site", format_site(log_.site(later))},
+                 {"operation", log_.event(earlier).operation},
+                 {"site", format_site(log_.site(earlier))},
+                 {"tag", allocation.tag},
+                 {"offset_bytes", std::to_string(conflict.bytes.begin)},
+                 {"bytes", std::to_string(conflict.bytes.end - conflict.bytes.begin)},
+                 {"missing", missing}});
+}
+
+void Accelerator::find_unwritten(Span span, std::uint64_t reader, const Allocation& allocation) {
+    add_finding(FindingKind::uninitialised,
+                fmt::format("{} reads bytes {} to {} of \"{}\", which nothing has written "
+                            "(allocated at {})",
+                            log_.describe(reader), with_thousands(span.begin),
+                            with_thousands(span.end), allocation.tag, format_site(allocation.site)),
+                {{"operation", log_.event(reader).operation},
+                 {"site", format_site(log_.site(reader))},
+                 {"tag", allocation.tag},
+                 {"offset_bytes", std::to_string(span.begin)},
+                 {"bytes", std::to_string(span.end - span.begin)}});
+}
+
+void Accelerator::find_not_device_memory(const void* pointer, const Caller& caller) {
+    const std::uint64_t address = address_of(pointer);
+    if (const Allocations::Freed* freed = device_memory_.find_freed(address)) {
+        add_finding(FindingKind::use_after_free,
+                    fmt::format("{} ({}) uses \"{}\", freed at {}", caller.operation,
+                                format_site(caller.site), freed->tag, format_site(freed->freed_at)),
+                    {{"operation", std::string(caller.operation)},
+                     {"site", format_site(caller.site)},
+                     {"tag", freed->tag},
+                     {"freed_at", format_site(freed->freed_at)}});
+    } else if (!arena_.contains(pointer)) {
+        const Allocation* pinned = pinned_memory_.find(address);
+        const std::string whose =
+            pinned == nullptr ? "host memory" : fmt::format("pinned \"{}\"", pinned->tag);
+        add_finding(FindingKind::host_pointer,
+                    fmt::format("{} ({}) is handed {} where device memory belongs",
+                                caller.operation, format_site(caller.site), whose),
+                    {{"operation", std::string(caller.operation)},
+                     {"site", format_site(caller.site)},
+                     {"tag", pinned == nullptr ? "" : pinned->tag}});
+    }
 }
 
 void Accelerator::find_wrong_free(const Allocations& allocations, const void* pointer,
                                   CallSite site) {
     const std::uint64_t address = address_of(pointer);
-    const ErrorFields at{{"operation", "free"}, {"site", format_site(site)}};
+    ErrorFields at{{"operation", "free"}, {"site", format_site(site)}};
     if (const Allocation* inside = allocations.find(address)) {
+        at.push_back({"tag", inside->tag});
         return add_finding(FindingKind::use_after_free,
                            fmt::format("free of an address {} B inside \"{}\" ({}); free its "
                                        "first byte",
@@ -70,16 +139,86 @@ void Accelerator::find_wrong_free(const Allocations& allocations, const void* po
                            at);
     }
     if (const Allocations::Freed* freed = allocations.find_freed(address)) {
-        return add_finding(
-            FindingKind::use_after_free,
-            fmt::format("second free of \"{}\" ({}); freed before at {}", freed->allocation.tag,
-                        format_site(site), format_site(freed->site)),
-            at);
+        at.push_back({"tag", freed->tag});
+        return add_finding(FindingKind::use_after_free,
+                           fmt::format("second free of \"{}\" ({}); freed before at {}", freed->tag,
+                                       format_site(site), format_site(freed->freed_at)),
+                           at);
     }
     add_finding(
         FindingKind::host_pointer,
         fmt::format("free of an address that this device never gave out ({})", format_site(site)),
         at);
+}
+
+void Accelerator::find_unwaited(const EventState& event) {
+    if (event.mark.sequence == 0 || event.awaited) {
+        return;
+    }
+    const std::string& stream = scheduler_.name(event.mark.lane);
+    add_finding(FindingKind::unwaited_event,
+                fmt::format("an event recorded on {} ({}) was never waited for, synchronized or "
+                            "queried",
+                            stream, format_site(event.site)),
+                {{"operation", "record"}, {"stream", stream}, {"site", format_site(event.site)}});
+}
+
+void Accelerator::find_pending_work() {
+    for (const auto& [lane, touch] : newest_data_) {
+        if (!host_.covers(touch.epoch)) {
+            const TraceEvent& event = log_.event(touch.operation);
+            add_finding(FindingKind::pending_work,
+                        fmt::format("nobody waited for {}, the last work of its stream",
+                                    log_.describe(touch.operation)),
+                        {{"operation", event.operation},
+                         {"stream", event.stream},
+                         {"site", format_site(log_.site(touch.operation))}});
+        }
+    }
+}
+
+void Accelerator::find_leaks() {
+    for (const MemoryKind kind : {MemoryKind::device, MemoryKind::pinned, MemoryKind::host}) {
+        for (const Holder& holder : ledger_.holders(kind, ledger_.live_count(kind))) {
+            add_finding(FindingKind::leak,
+                        fmt::format("{} of {} memory \"{}\" was never freed (allocated at {})",
+                                    format_bytes(holder.requested_bytes), name_of(kind), holder.tag,
+                                    format_site(holder.site)),
+                        {{"tag", holder.tag},
+                         {"bytes", std::to_string(holder.requested_bytes)},
+                         {"site", format_site(holder.site)}});
+        }
+    }
+}
+
+std::exception_ptr Accelerator::host_touched(const void* address, Kind kind) {
+    const char* verb = kind == Kind::read ? "read" : kind == Kind::write ? "write" : "touch";
+    const std::uint64_t at = address_of(address);
+    ErrorFields fields{{"rank", fmt::format("rank {}", rank())},
+                       {"operation", fmt::format("host {}", verb)}};
+    std::string where = "outside of every allocation";
+    const Allocation* live = device_memory_.find(at);
+    const Allocations::Freed* freed = device_memory_.find_freed(at);
+    if (live != nullptr) {
+        where = fmt::format("byte {} of {} in \"{}\" (allocated at {})",
+                            with_thousands(at - live->address), with_thousands(live->bytes),
+                            live->tag, format_site(live->site));
+        fields.push_back({"tag", live->tag});
+        fields.push_back({"offset_bytes", std::to_string(at - live->address)});
+        fields.push_back({"site", format_site(live->site)});
+    } else if (freed != nullptr) {
+        where = fmt::format("byte {} of \"{}\", freed at {}", with_thousands(at - freed->address),
+                            freed->tag, format_site(freed->freed_at));
+        fields.push_back({"tag", freed->tag});
+        fields.push_back({"offset_bytes", std::to_string(at - freed->address)});
+        fields.push_back({"site", format_site(freed->allocated_at)});
+    }
+    const std::string text = fmt::format(
+        "host {} device memory: rank {}, {}\n  do  copy_async into pinned memory, "
+        "wait for the event, read there",
+        verb, rank(), where);
+    findings_.push_back({FindingKind::host_touch, text, fields});
+    return std::make_exception_ptr(DeviceError(text, std::move(fields)));
 }
 
 }  // namespace swaplab::sim

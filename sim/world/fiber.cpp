@@ -1,5 +1,7 @@
 #include "world/fiber.hpp"
 
+#include "simulated/host_trap.hpp"
+
 #include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/mutant.hpp"
 
@@ -54,6 +56,18 @@ FiberStack take_stack() {
     return stack;
 }
 
+// Both sides store what the runtime holds for the side that stops and take back their own.
+void swap_exception_state(void* state, std::size_t bytes) {
+    if (SWAPLAB_MUTANT("world.exceptions_shared")) {
+        return;
+    }
+    std::byte saved[2 * sizeof(void*)];
+    auto* globals = static_cast<std::byte*>(static_cast<void*>(abi::__cxa_get_globals()));
+    std::memcpy(saved, globals, bytes);
+    std::memcpy(globals, state, bytes);
+    std::memcpy(state, saved, bytes);
+}
+
 }  // namespace
 
 /// Hands Boost the stack chosen before; its end of life is the Fiber's.
@@ -79,12 +93,12 @@ Fiber* Fiber::current() noexcept {
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
     inside_ = boost::context::fiber(std::allocator_arg, StackAllocator(stack_),
                                     [this](boost::context::fiber&& outside) {
-                                        outside_ = std::move(outside);
+                                        outside_ = &outside;
                                         arrive_in_fiber();
                                         body_();
                                         finished_ = true;
                                         prepare_leave(true);
-                                        return std::move(outside_);
+                                        return std::move(outside);
                                     });
 #if defined(__SANITIZE_THREAD__)
     sanitizer_inside_ = __tsan_create_fiber(0);
@@ -101,18 +115,6 @@ Fiber::~Fiber() {
     }
 }
 
-// Both sides store what the runtime holds for the side that stops and take back their own.
-void swap_exception_state(void* state, std::size_t bytes) {
-    if (SWAPLAB_MUTANT("world.exceptions_shared")) {
-        return;
-    }
-    std::byte saved[2 * sizeof(void*)];
-    auto* globals = static_cast<std::byte*>(static_cast<void*>(abi::__cxa_get_globals()));
-    std::memcpy(saved, globals, bytes);
-    std::memcpy(globals, state, bytes);
-    std::memcpy(state, saved, bytes);
-}
-
 void Fiber::resume() {
     SWAPLAB_ASSERT(!finished_ && !abandoned_, "the fiber has ended");
     outer_ = std::exchange(current_fiber, this);
@@ -120,7 +122,8 @@ void Fiber::resume() {
 #if defined(__SANITIZE_THREAD__)
     sanitizer_outside_ = __tsan_get_current_fiber();
 #endif
-    if (sigsetjmp(trap_landing_, 1) == 0) {
+    set_touch_exit([] { current_fiber->leave_by_trap(); });
+    if (sigsetjmp(trap_landing_, 0) == 0) {
         enter_fiber();
     } else {
         abandoned_ = true;
@@ -130,6 +133,9 @@ void Fiber::resume() {
 #endif
     swap_exception_state(&exceptions_, sizeof(exceptions_));
     current_fiber = outer_;
+    if (outer_ == nullptr) {
+        set_touch_exit(nullptr);
+    }
 }
 
 void Fiber::enter_fiber() {
@@ -160,7 +166,7 @@ void Fiber::prepare_leave(bool for_good) {
 void Fiber::suspend() {
     SWAPLAB_ASSERT(current_fiber == this, "only the running fiber can suspend itself");
     prepare_leave(false);
-    outside_ = std::move(outside_).resume();
+    *outside_ = std::move(*outside_).resume();
     arrive_in_fiber();
 }
 

@@ -57,8 +57,9 @@ class Fiber {
 
     std::function<void()> body_;
     FiberStack stack_;
-    boost::context::fiber inside_;   ///< where the body goes on
-    boost::context::fiber outside_;  ///< where resume() goes on
+    boost::context::fiber inside_;  ///< where the body goes on
+    /// Where resume() goes on. On the fiber's own stack, so that it is abandoned with it.
+    boost::context::fiber* outside_ = nullptr;
     ExceptionState exceptions_;  ///< the body's while it is suspended, the caller's while it runs
     Fiber* outer_ = nullptr;
     sigjmp_buf trap_landing_{};

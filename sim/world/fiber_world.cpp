@@ -1,6 +1,7 @@
 /// Ranks as fibers of one thread. A rank stops only where it waits for others in a collective;
 /// which of those that can go on does so next is a seeded choice.
 
+#include "simulated/host_trap.hpp"
 #include "world/fiber.hpp"
 
 #include "swaplab/sim/assert.hpp"
@@ -88,7 +89,7 @@ class FiberWorld {
             chosen.runnable = false;
             chosen.fiber->resume();
             if (chosen.fiber->abandoned()) {
-                end(*rank, RankResult::End::trapped, nullptr);
+                end(*rank, RankResult::End::trapped, report_touch());
             }
         }
         std::vector<RankResult> results;
@@ -243,19 +244,18 @@ void FiberWorld::break_by_mismatch() {
 void FiberWorld::break_by_loss(int lost, const Contribution& part) {
     const RankResult& result = *at(lost).result;
     std::string how;
-    std::string reason;
     switch (result.end) {
         case RankResult::End::finished:
             how = "returned";
             break;
         case RankResult::End::threw:
             how = "threw";
-            reason = text_of(result.error);
             break;
         case RankResult::End::trapped:
             how = "trapped";
             break;
     }
+    const std::string reason = result.error ? text_of(result.error) : "";
     broken_ = std::make_exception_ptr(
         RankLost(fmt::format("rank {} of {} lost: {} before {}{}{}", lost, size(), how,
                              describe(part), reason.empty() ? "" : ": ", reason),

@@ -2,12 +2,12 @@
 
 /// Running one program on several ranks.
 
+#include "swaplab/sim/communicator.hpp"
+
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <vector>
-
-#include "swaplab/sim/communicator.hpp"
 
 namespace swaplab::sim {
 
@@ -23,7 +23,7 @@ struct RankResult {
     /// trapped: it touched device memory from the host, its stack was abandoned.
     enum class End : std::uint8_t { finished, threw, trapped };
     End end = End::finished;
-    std::exception_ptr error;  ///< what it threw, if it threw
+    std::exception_ptr error;  ///< what it threw, or a DeviceError about the touch
 };
 
 /// Runs `program` once per rank, as fibers of the calling thread under a seeded scheduler, and
