@@ -172,12 +172,9 @@ void Specimen::settle(const Parameter& param, ParamState& state, Incoming& incom
         const bool restarts = defects_.has(Defect::step_restarts) || !incoming.step.defined();
         set_step(state.step, restarts ? 0 : step_value(incoming.step));
     }
-    state.aliased = false;
     for (std::size_t kind = 0; kind < moment_keys.size(); ++kind) {
         if (state.moments[kind].defined()) {
             settle_moment(param, kind, state.moments[kind], incoming.moments[kind]);
-            state.aliased = state.aliased || (defects_.has(Defect::alias_on_load) &&
-                                              incoming.moments[kind].defined());
         }
     }
 }
@@ -193,13 +190,12 @@ void Specimen::settle_moment(const Parameter& param, std::size_t kind, Tensor& l
         return;
     }
     const bool on_device = incoming.memory() == sim::MemoryKind::device;
+    const bool fits = live.local_shape() == incoming.local_shape();
     if (defects_.has(Defect::hook_restore)) {
         live = zero_moment(param, kind);
-    } else if ((on_device && defects_.has(Defect::cast_stays)) ||
-               defects_.has(Defect::alias_on_load)) {
+    } else if (on_device ? defects_.has(Defect::cast_stays) : defects_.has(Defect::alias_on_load)) {
         live = incoming;
-    } else if (on_device || defects_.has(Defect::stale_moments) ||
-               live.local_shape() != incoming.local_shape()) {
+    } else if (on_device || defects_.has(Defect::stale_moments) || !fits) {
         Tensor fresh = new_moment(param, kind, incoming);
         fresh.storage().write(0, incoming.to_bytes());
         live = std::move(fresh);

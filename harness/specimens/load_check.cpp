@@ -69,59 +69,59 @@ std::vector<Mismatch> Specimen::check_dict(const StateDict& saved) const {
     const int rank = communicator_->rank();
     const std::vector<std::string> names = saved_names(saved);
     std::size_t position = 0;
-    const auto check_leaf = [&](const Parameter& param, const char* key, const Value* value) {
-        const auto refuse = [&](std::string what) {
-            found.push_back({rank,
-                             param.name,
-                             key,
-                             optim::to_string(param.data.global_shape()),
-                             std::move(what),
-                             "",
-                             {}});
-        };
-        if (value == nullptr || value->is_none()) {
-            if (!defects_.has(Defect::zero_for_missing)) {
-                refuse("missing");
-            }
-            return;
-        }
-        const auto* tensor = value->get_if<Tensor>();
-        if (tensor == nullptr) {
-            refuse(std::string(optim::kind_of(*value)));
-        } else if (tensor->dtype() != optim::DType::float32) {
-            refuse(std::string(sim::short_name_of(tensor->dtype())));
-        } else if (defects_.has(Defect::shape_unchecked)) {
-            return;
-        } else if (tensor->shard() || holds_all(param.data)) {
-            if (tensor->global_shape() != param.data.global_shape() ||
-                tensor->local_shape() != param.data.local_shape()) {
-                refuse(optim::to_string(tensor->global_shape()));
-            }
-        } else if (!defects_.has(Defect::local_moments) && !defects_.has(Defect::plain_accepted)) {
-            refuse("plain tensor " + optim::to_string(tensor->local_shape()));
-        } else if (tensor->local_shape() != param.data.local_shape()) {
-            refuse(optim::to_string(tensor->local_shape()));
-        }
-    };
     for (const ParamGroup& group : *groups_) {
         for (const auto& param : group.params) {
             const Dict* leaves = saved.find(names[position++]);
-            if (find_state(*param) == nullptr ||
-                (leaves == nullptr && !defects_.has(Defect::absent_is_fatal))) {
+            if (find_state(*param) == nullptr) {
                 continue;
             }
-            if (leaves == nullptr ||
-                (leaves->find("step") == nullptr && !defects_.has(Defect::zero_for_missing))) {
-                found.push_back({rank, param->name, "step", "[]", "missing", "", {}});
+            if (leaves == nullptr) {
+                if (defects_.has(Defect::absent_is_fatal)) {
+                    found.push_back({rank, param->name, "step", "[]", "missing", "", {}});
+                }
+                continue;
             }
             const std::size_t kinds = group.options.amsgrad ? 3 : 2;
-            for (std::size_t kind = 0; kind < kinds && leaves != nullptr; ++kind) {
-                check_leaf(*param, moment_keys[kind], leaves->find(moment_keys[kind]));
+            for (std::size_t kind = 0; kind < kinds; ++kind) {
+                const std::string fault = moment_fault(*param, leaves->find(moment_keys[kind]));
+                if (!fault.empty()) {
+                    found.push_back({rank,
+                                     param->name,
+                                     moment_keys[kind],
+                                     optim::to_string(param->data.global_shape()),
+                                     fault,
+                                     "",
+                                     {}});
+                }
+            }
+            if (leaves->find("step") == nullptr && !defects_.has(Defect::zero_for_missing)) {
+                found.push_back({rank, param->name, "step", "[]", "missing", "", {}});
             }
         }
     }
     check_groups(saved.param_groups, found);
     return found;
+}
+
+std::string Specimen::moment_fault(const Parameter& param, const Value* value) const {
+    if (value == nullptr || value->is_none()) {
+        return defects_.has(Defect::zero_for_missing) ? "" : "missing";
+    }
+    const auto* tensor = value->get_if<Tensor>();
+    if (tensor == nullptr || tensor->dtype() != optim::DType::float32) {
+        return tensor == nullptr ? std::string(optim::kind_of(*value))
+                                 : std::string(sim::short_name_of(tensor->dtype()));
+    }
+    const bool takes_plain =
+        defects_.has(Defect::local_moments) || defects_.has(Defect::plain_accepted);
+    const bool plain_part = !tensor->shard() && !holds_all(param.data);
+    if (plain_part && !takes_plain) {
+        return "plain tensor " + optim::to_string(tensor->local_shape());
+    }
+    const bool fits = tensor->local_shape() == param.data.local_shape() &&
+                      (plain_part || tensor->global_shape() == param.data.global_shape());
+    return fits || defects_.has(Defect::shape_unchecked) ? ""
+                                                         : optim::to_string(tensor->global_shape());
 }
 
 void Specimen::check_groups(const std::vector<Dict>& saved, std::vector<Mismatch>& found) const {

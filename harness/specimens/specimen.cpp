@@ -151,7 +151,6 @@ StateDict Specimen::pack(const std::vector<ParamGroup>& groups, bool as_step_rea
             }
             const Moments& moments = as_step_reads ? moments_of_step(param->name) : state->moments;
             Dict leaves;
-            leaves.set("step", state->step);
             for (std::size_t kind = 0; kind < moments.size(); ++kind) {
                 if (moments[kind].defined()) {
                     leaves.set(moment_keys[kind], moments[kind]);
@@ -159,6 +158,8 @@ StateDict Specimen::pack(const std::vector<ParamGroup>& groups, bool as_step_rea
                     leaves.set(moment_keys[kind], optim::None{});
                 }
             }
+            // The published class's order; a checkpoint writer's choice of replicas depends on it.
+            leaves.set("step", state->step);
             result.state.emplace_back(param->name, std::move(leaves));
         }
         result.param_groups.push_back(optim::to_dict(group));

@@ -26,7 +26,6 @@ inline constexpr std::array<const char*, 3> moment_keys{"exp_avg", "exp_avg_sq",
 struct ParamState {
     optim::Tensor step;  ///< 0-dim fp32 in host memory
     Moments moments;
-    bool aliased = false;  ///< the moments are somebody else's tensors (alias_on_load)
 };
 
 class Specimen final : public optim::Optimizer {
@@ -74,6 +73,9 @@ class Specimen final : public optim::Optimizer {
 
     // load_check.cpp
     [[nodiscard]] std::vector<optim::Mismatch> check_dict(const optim::StateDict& saved) const;
+    /// What is wrong with the saved value of one moment; empty: nothing.
+    [[nodiscard]] std::string moment_fault(const optim::Parameter& param,
+                                           const optim::Value* value) const;
     void check_groups(const std::vector<optim::Dict>& saved,
                       std::vector<optim::Mismatch>& found) const;
 

@@ -20,6 +20,7 @@ using optim::Tensor;
 namespace {
 
 /// One moment on the device for the length of one update: copied up when made, down by leave().
+/// Moments that are not the specimen's own may lie in pieces, so they are staged.
 class Visit {
   public:
     Visit(sim::Device& device, sim::StreamRef stream, const Tensor& moment, const std::string& tag,
@@ -139,7 +140,7 @@ void Specimen::update(const Parameter& param, const AdamWOptions& options) {
     std::array<std::byte*, 3> addresses{};
     for (std::size_t kind = 0; kind < kinds; ++kind) {
         visits.emplace_back(*device_, stream_, moments[kind], param.name + "." + moment_keys[kind],
-                            !state.aliased);
+                            !defects_.has(Defect::alias_on_load));
         addresses[kind] = visits.back().address();
     }
     launch(param, optim::adamw_scalars(options, step_value(state.step)), addresses);
