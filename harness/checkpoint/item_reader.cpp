@@ -26,11 +26,12 @@ constexpr std::string_view rebuild_v3 = "torch._utils _rebuild_tensor_v3";
 constexpr std::string_view size_class = "torch Size";
 constexpr std::string_view untyped_storage = "torch.storage UntypedStorage";
 
-constexpr std::array<std::string_view, 19> item_globals{rebuild_v2,
+constexpr std::array<std::string_view, 20> item_globals{rebuild_v2,
                                                         rebuild_v3,
                                                         size_class,
                                                         untyped_storage,
                                                         "collections OrderedDict",
+                                                        "__builtin__ bytes",
                                                         "_codecs encode",
                                                         "torch FloatStorage",
                                                         "torch DoubleStorage",

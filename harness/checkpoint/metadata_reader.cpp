@@ -297,7 +297,10 @@ class MetadataDecoder {
         if (const NodeRef planner_data = optional_field(root, "planner_data")) {
             const auto& items = require(planner_data, Kind::dict, "planner_data's dict")->items();
             for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-                paths_[require(items[i], Kind::text, "a key")->text()] = items[i + 1];
+                const std::string& key = require(items[i], Kind::text, "a key")->text();
+                budget_.spend(items[i], key.size());
+                paths_[key] = items[i + 1];
+                order_.push_back(key);
             }
         }
     }
@@ -309,6 +312,7 @@ class MetadataDecoder {
         for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
             metadata.entries.push_back(entry(items[i], items[i + 1]));
         }
+        metadata.state_dict_order = std::move(order_);
         if (const NodeRef meta = optional_field(root_, "storage_meta")) {
             require_object(meta, meta_class);
             if (const NodeRef id = optional_field(meta, "checkpoint_id")) {
@@ -374,6 +378,7 @@ class MetadataDecoder {
     Budget budget_;
     StorageMap storage_;
     std::unordered_map<std::string_view, NodeRef> paths_;
+    std::vector<std::string> order_;
 };
 
 }  // namespace

@@ -321,6 +321,9 @@ class PickleParser {
             }
             return push_items(Kind::ordered_dict, {});
         }
+        if (callable->is_global("__builtin__ bytes") && arguments->items().empty()) {
+            return push(Kind::bytes, std::string());
+        }
         if (callable->is_global("_codecs encode")) {
             return encode_latin1(*arguments);
         }

@@ -131,6 +131,13 @@ void PickleWriter::text(std::string_view value) {
 
 void PickleWriter::bytes(std::string_view value) {
     SWAPLAB_ASSERT(protocol_ == 2, "bytes are only written into items");
+    if (value.empty()) {
+        global("__builtin__", "bytes");
+        op(opcode::empty_tuple);
+        op(opcode::reduce);
+        memoize();
+        return;
+    }
     global("_codecs", "encode");
     text(utf8_of_latin1(value));
     interned("latin1");

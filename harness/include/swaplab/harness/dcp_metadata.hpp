@@ -61,8 +61,10 @@ struct MetadataEntry {
 
 struct Metadata {
     std::vector<MetadataEntry> entries;  ///< in stored order
-    std::string checkpoint_id;           ///< empty when absent
-    std::string save_id;                 ///< empty when absent
+    /// Keys in the order of the state dict that was saved (planner_data); empty when not told.
+    std::vector<std::string> state_dict_order;
+    std::string checkpoint_id;  ///< empty when absent
+    std::string save_id;        ///< empty when absent
     std::optional<std::string> version;
 
     [[nodiscard]] const MetadataEntry* find(const std::string& key) const;
