@@ -79,8 +79,7 @@ void SwapAdamW::State::make_slots(std::size_t count) {
     }
     try {
         while (slots.size() < count) {
-            slots.emplace_back(device, bytes, upload, download,
-                               "slot " + std::to_string(slots.size()));
+            slots.emplace_back(device, bytes, upload, "slot " + std::to_string(slots.size()));
         }
     } catch (...) {
         slots.clear();
@@ -101,6 +100,8 @@ void SwapAdamW::State::upload_bucket(const Bucket& bucket, DeviceSlot& slot, boo
 }
 
 void SwapAdamW::State::download_bucket(const Bucket& bucket, DeviceSlot& slot) {
+    // The last work on a slot is its download: freed in that order.
+    slot.buffer.set_stream(download);
     if (!SWAPLAB_MUTANT("step.download_waits_compute")) {
         device.wait(download, slot.computed);
     }
@@ -137,12 +138,17 @@ void SwapAdamW::State::run_ring(const std::vector<std::size_t>& buckets,
 }
 
 void SwapAdamW::State::drain() noexcept {
-    for (const sim::StreamRef stream : {upload.ref(), compute.ref(), download.ref()}) {
-        try {
-            device.synchronize(stream);
-        } catch (...) {
-            // The failure that led here is the one to report.
+    try {
+        for (const DeviceSlot& slot : slots) {
+            device.synchronize(slot.uploaded);
+            device.synchronize(slot.computed);
+            device.synchronize(slot.downloaded);
         }
+        for (const sim::StreamRef stream : {upload.ref(), compute.ref(), download.ref()}) {
+            device.synchronize(stream);
+        }
+    } catch (...) {
+        // A broken device cannot be waited for; the failure that led here is the one to report.
     }
 }
 

@@ -18,14 +18,11 @@ namespace swaplab::optim {
 /// One place of the ring on the device, and the events that order its reuse.
 struct DeviceSlot {
     DeviceSlot(sim::Device& device, std::uint64_t bytes, sim::StreamRef upload,
-               sim::StreamRef download, const std::string& tag)
+               const std::string& tag)
         : buffer(device, bytes, upload, tag),
           uploaded(device),
           computed(device),
-          downloaded(device) {
-        // The last work on a slot is its download.
-        buffer.set_stream(download);
-    }
+          downloaded(device) {}
 
     sim::DeviceBuffer buffer;
     sim::Event uploaded;

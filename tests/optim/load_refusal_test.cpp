@@ -51,6 +51,8 @@ struct Spoiling {
     bool amsgrad = false;
     bool load_args = true;
     bool load_states = true;
+
+    friend void PrintTo(const Spoiling& spoiling, std::ostream* out) { *out << spoiling.name; }
 };
 
 void set(StateDict& dict, const char* fqn, const char* key, Value value) {

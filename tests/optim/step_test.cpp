@@ -289,6 +289,7 @@ TEST(SwapAdamWSteps, AFailedLaunchLeavesTheStateTorn) {
             swap.step();
             EXPECT_EQ(step_of(swap, "a"), 1);
         }
+        EXPECT_THAT(trainer.findings(), IsEmpty());
     });
 }
 
