@@ -76,15 +76,17 @@ void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std:
         return;
     }
     add_finding(kind,
-                fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {}",
+                fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {} (memory "
+                            "allocated at {})",
                             allocation.tag, with_thousands(conflict.bytes.begin),
                             with_thousands(conflict.bytes.end), log_.describe(later),
-                            log_.describe(earlier), missing),
+                            log_.describe(earlier), missing, format_site(allocation.site)),
                 {{"operation", log_.event(later).operation},
                  {"site", format_site(log_.site(later))},
                  {"operation", log_.event(earlier).operation},
                  {"site", format_site(log_.site(earlier))},
                  {"tag", allocation.tag},
+                 {"allocated_at", format_site(allocation.site)},
                  {"offset_bytes", std::to_string(conflict.bytes.begin)},
                  {"bytes", std::to_string(conflict.bytes.end - conflict.bytes.begin)},
                  {"missing", missing}});

@@ -65,10 +65,10 @@ class Fiber {
     sigjmp_buf trap_landing_{};
     bool finished_ = false;
     bool abandoned_ = false;
-    void* sanitizer_inside_ = nullptr;     ///< ASan's fake stack, or TSan's fiber
-    void* sanitizer_outside_ = nullptr;    ///< likewise, of the caller
-    const void* outside_stack_ = nullptr;  ///< for ASan
-    std::size_t outside_stack_bytes_ = 0;
+    [[maybe_unused]] void* sanitizer_inside_ = nullptr;     ///< ASan's fake stack, or TSan's fiber
+    [[maybe_unused]] void* sanitizer_outside_ = nullptr;    ///< likewise, of the caller
+    [[maybe_unused]] const void* outside_stack_ = nullptr;  ///< for ASan
+    [[maybe_unused]] std::size_t outside_stack_bytes_ = 0;
 };
 
 }  // namespace swaplab::sim

@@ -122,7 +122,7 @@ TEST(Races, ACorrectPipelineIsRightAndFreeOfFindingsUnderEverySchedule) {
             const auto device = make_simulated_device({.schedule = schedule, .seed = seed});
             EXPECT_EQ(SwapPipeline(*device, Left::nothing).run(), expected_result());
             device->finish();
-            ASSERT_THAT(kinds_of(*device), IsEmpty()) << device->findings().front().text;
+            ASSERT_THAT(kinds_of(*device), IsEmpty()) << device->findings().at(0).text;
         }
     }
 }
@@ -199,7 +199,7 @@ TEST_P(Conflicts, AReportNamesBothOperationsRangeTagAndMissingEdge) {
     upload(memory.data(), 0, 64, one);
     download(memory.data(), 16, 8, two);
     ASSERT_EQ(kinds_of(device), std::vector{FindingKind::race});
-    const Finding& finding = device.findings().front();
+    const Finding& finding = device.findings().at(0);
     EXPECT_THAT(finding.text, HasSubstr("race: rank 0, \"memory\" bytes 16 to 24: copy d2h on two "
                                         "(race_test.cpp:"));
     EXPECT_THAT(finding.text, HasSubstr("is not ordered after copy h2d on one (race_test.cpp:"));
@@ -263,7 +263,7 @@ TEST_P(Conflicts, TheHostMayReadButNotWriteWhatIsBeingUploaded) {
     EXPECT_THAT(kinds_of(device), IsEmpty());
     static_cast<void>(pinned.write(31, 1));
     ASSERT_EQ(kinds_of(device), std::vector{FindingKind::race});
-    EXPECT_THAT(device.findings().front().text, HasSubstr("missing: record on one -> synchronize"));
+    EXPECT_THAT(device.findings().at(0).text, HasSubstr("missing: record on one -> synchronize"));
     device.synchronize(one.ref());
     static_cast<void>(pinned.write(0, 64));
     EXPECT_EQ(device.findings().size(), 1U);
@@ -304,7 +304,7 @@ TEST_P(Conflicts, FreeingMemoryThatAnotherStreamUsesIsInFlightReuse) {
         device.fill_async(memory.data(), std::byte{1}, 64, two);
     }
     ASSERT_EQ(kinds_of(device), std::vector{FindingKind::in_flight_reuse});
-    EXPECT_THAT(device.findings().front().text,
+    EXPECT_THAT(device.findings().at(0).text,
                 HasSubstr("is not ordered after fill on two (race_test.cpp:"));
 }
 

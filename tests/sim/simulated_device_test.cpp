@@ -43,7 +43,7 @@ class Simulated : public ::testing::Test {
 
     void expect_only(FindingKind kind, const std::string& text) {
         ASSERT_EQ(kinds_of(device), std::vector{kind});
-        EXPECT_THAT(device.findings().front().text, HasSubstr(text));
+        EXPECT_THAT(device.findings().at(0).text, HasSubstr(text));
     }
 };
 
@@ -119,8 +119,8 @@ TEST_F(Simulated, ReadingBytesThatNothingWroteIsAFinding) {
     EXPECT_THAT(kinds_of(device), IsEmpty());
     device.launch(add_kernel(memory.data() + 40, 24, 1), stream);
     expect_only(FindingKind::uninitialised, "launch add on stream");
-    EXPECT_THAT(device.findings().front().fields, Contains(ErrorField{"offset_bytes", "48"}));
-    EXPECT_THAT(device.findings().front().fields, Contains(ErrorField{"bytes", "16"}));
+    EXPECT_THAT(device.findings().at(0).fields, Contains(ErrorField{"offset_bytes", "48"}));
+    EXPECT_THAT(device.findings().at(0).fields, Contains(ErrorField{"bytes", "16"}));
 }
 
 TEST_F(Simulated, ReusedMemoryCountsAsUnwrittenAgain) {
@@ -148,7 +148,7 @@ TEST_F(Simulated, HostMemoryWhereDeviceMemoryBelongsIsAFinding) {
     const PinnedBuffer pinned(device, 64, "pinned");
     EXPECT_THROW(device.launch(add_kernel(pinned.data(), 64, 1), stream), ArgumentError);
     expect_only(FindingKind::host_pointer, "launch add (");
-    EXPECT_THAT(device.findings().front().text, HasSubstr("pinned \"pinned\""));
+    EXPECT_THAT(device.findings().at(0).text, HasSubstr("pinned \"pinned\""));
 }
 
 TEST_F(Simulated, WrongFreesAreFindingsAndFreeNothing) {
@@ -301,7 +301,7 @@ TEST(HostTouch, EndsTheRankAndNamesTheBytes) {
         const auto results = touch_on_rank_one(devices, touching);
         EXPECT_EQ(results[1].end, RankResult::End::trapped);
         ASSERT_EQ(kinds_of(*devices[1]), std::vector{FindingKind::host_touch});
-        const Finding& finding = devices[1]->findings().front();
+        const Finding& finding = devices[1]->findings().at(0);
         EXPECT_THAT(finding.text,
                     HasSubstr(std::string("host ") + verb +
                               " device memory: rank 1, byte 128 of 8,192 in "
@@ -339,7 +339,7 @@ TEST(HostTouch, OfFreedMemoryNamesWhoseItWas) {
     }
     const auto results = run_ranks({1}, [&](Communicator&) { static_cast<void>(*address); });
     EXPECT_EQ(results[0].end, RankResult::End::trapped);
-    EXPECT_THAT(device->findings().front().text, HasSubstr("byte 3 of \"brief\", freed at"));
+    EXPECT_THAT(device->findings().at(0).text, HasSubstr("byte 3 of \"brief\", freed at"));
 }
 
 TEST(HostTouchDeathTest, OutsideOfARankSaysWhatHappenedAndEndsTheProcess) {
