@@ -19,7 +19,7 @@ namespace swaplab::sim {
 namespace {
 
 /// Above this offset an arena gives its pages back to the system when its device ends.
-constexpr std::uint64_t kept_bytes_max = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kept_bytes_max = std::uint64_t{64} << 20U;
 constexpr std::uint64_t arena_bytes_min = std::uint64_t{64} << 20U;
 
 [[noreturn]] void refuse(const char* call, std::uint64_t bytes) {
