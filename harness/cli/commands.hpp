@@ -1,0 +1,45 @@
+#pragma once
+
+/// What the commands about scenarios do; main.cpp reads the command line for them.
+
+#include "scenario/scenario_file.hpp"
+
+#include "swaplab/harness/exit_code.hpp"
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace swaplab::harness::cli {
+
+/// Options that every command has.
+struct CommonOptions {
+    bool json = false;
+    bool quiet = false;
+    bool verbose = false;
+    std::string color = "auto";  ///< auto, always, never
+};
+
+struct ListOptions {
+    CommonOptions common;
+    std::vector<std::string> paths;
+    bool words = false;
+    std::string prefix;
+    bool defects = false;
+};
+
+struct LintOptions {
+    CommonOptions common;
+    std::vector<std::string> paths;
+    scenario::Overrides overrides;
+};
+
+/// Results to `out`. Errors: StorageError for paths that cannot be read.
+ExitCode list_command(const ListOptions& options, std::ostream& out);
+ExitCode lint_command(const LintOptions& options, std::ostream& out);
+
+/// The text of `swaplab --help` and of `swaplab --version`.
+[[nodiscard]] std::string help_text();
+[[nodiscard]] std::string version_text();
+
+}  // namespace swaplab::harness::cli

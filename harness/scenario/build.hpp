@@ -1,0 +1,69 @@
+#pragma once
+
+/// From the tree of a file to the model of a run. Values of a wrong type were reported by
+/// check_words() already and read as their defaults here.
+
+#include "scenario/model.hpp"
+
+#include <string>
+#include <vector>
+
+namespace swaplab::harness::scenario {
+
+/// Readers with a default.
+[[nodiscard]] std::string text_or(const Node& table, std::string_view key, std::string fallback);
+[[nodiscard]] std::int64_t count_or(const Node& table, std::string_view key, std::int64_t fallback);
+[[nodiscard]] bool flag_or(const Node& table, std::string_view key, bool fallback);
+/// One text or a list of them; empty when absent.
+[[nodiscard]] std::vector<std::string> texts(const Node& table, std::string_view key);
+[[nodiscard]] Shape shape_of(const Node& list);
+[[nodiscard]] HyperPatch hyper_patch(const Node& table);
+[[nodiscard]] Checks checks_from(std::string_view name);
+[[nodiscard]] Parts parts_from(const Node& table, const Node& engine);
+[[nodiscard]] ParamSpec param_spec(const Node& table, const Shape& mesh, Diagnostics& diagnostics);
+
+/// The set-up tables. `order`: of registration, empty = file order.
+[[nodiscard]] SetUp build_set_up(const Node& document, const std::vector<std::string>& order,
+                                 Diagnostics& diagnostics);
+
+/// What a story knows at one of its steps, for names and references.
+struct StoryNames {
+    struct Saved {
+        Position at;
+        Via via = Via::dcp;
+        bool checkpoint = false;
+        bool used = false;
+        int world_size = 1;
+        bool history_known = true;
+        std::size_t lives = 0;  ///< number of restarts before it
+        Parts what;
+    };
+    std::vector<std::pair<std::string, Saved>> saves;
+    std::vector<std::string> labels;  ///< of every step
+    bool history_known = true;        ///< no given checkpoint was loaded since the last restart
+    bool trained = false;
+    std::size_t lives = 0;
+
+    [[nodiscard]] Saved* find(const std::string& name);
+    [[nodiscard]] std::vector<std::string> saved_names() const;
+};
+
+/// Expectations of one table (`expect` of a step, or a final one), appended to `out`.
+/// `label` is the step's, or "end".
+void build_expectations(const Node& expect, const std::string& label, const SetUp& set_up,
+                        StoryNames& names, std::vector<Expectation>& out, Diagnostics& diagnostics);
+
+/// Names in `set_up` that the globs `patterns` select; reports a pattern that selects nothing.
+[[nodiscard]] std::vector<std::string> select_params(const std::vector<std::string>& patterns,
+                                                     const SetUp& set_up, Position at,
+                                                     Diagnostics& diagnostics);
+
+/// Who acts in a run. Its `fails` are as written until resolve_fails().
+[[nodiscard]] CaseSpec build_case(const Node& node, Diagnostics& diagnostics);
+/// Replaces the parts of paths in `fails` by the one path of `run` that each fits.
+void resolve_fails(Run& run, Diagnostics& diagnostics);
+
+/// A document whose matrix cell, case patches and options were applied already.
+[[nodiscard]] Run build_run(const Node& document, const Node& which, Diagnostics& diagnostics);
+
+}  // namespace swaplab::harness::scenario

@@ -1,0 +1,285 @@
+#pragma once
+
+/// One run of a scenario: a story with every default spelled out. Plain values.
+
+#include "scenario/amount.hpp"
+#include "scenario/diagnostic.hpp"
+#include "scenario/node.hpp"
+
+#include "swaplab/harness/checkpoint.hpp"
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/simulated_device.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace swaplab::harness::scenario {
+
+using optim::Shape;
+
+struct ParamSpec {
+    std::string name;
+    Shape shape;
+    std::vector<optim::Placement> placements;  ///< empty: Replicate() on every mesh axis
+    std::optional<double> init;                ///< empty: seeded
+
+    [[nodiscard]] optim::ShardSpec shard(const Shape& mesh) const;
+};
+
+/// Hyper-parameters that a table names; the others stay.
+struct HyperPatch {
+    std::optional<double> lr, beta1, beta2, eps, weight_decay;
+    std::optional<bool> amsgrad, maximize;
+
+    void apply(optim::AdamWOptions& options) const;
+};
+
+struct GroupSpec {
+    std::vector<std::string> params;  ///< names in order of registration
+    optim::AdamWOptions options;
+    bool added = false;  ///< in the running process: buckets begin anew at it
+};
+
+struct CheckpointSpec {
+    std::string name;
+    std::string path;  ///< as in the file, relative to it
+};
+
+/// How a save keeps what it saves: a DCP directory, an owned state dict, or the live one.
+enum class Via : std::uint8_t { dcp, memory, live };
+
+struct SetUp {
+    std::uint64_t seed = 1;
+    std::int64_t timeout_ms = 10'000;
+    int world_size = 1;
+    Shape mesh{1};
+    std::uint64_t capacity_bytes = std::uint64_t{1} << 30U;
+    sim::Schedule schedule = sim::Schedule::fifo;
+    bool posix = false;
+    std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;
+    std::vector<ParamSpec> params;  ///< in order of registration
+    std::vector<GroupSpec> groups;
+    std::string kind = "case";  ///< case, swap_adamw, adamw
+    optim::AdamWOptions options;
+    std::int64_t bucket_elements = 1024;
+    int slots = 3;
+    bool keep_slots = false;
+    std::vector<CheckpointSpec> checkpoints;
+
+    [[nodiscard]] const ParamSpec* find(const std::string& param) const;
+};
+
+struct TrainStep {
+    std::int64_t steps = 1;
+    std::vector<std::string> none;  ///< names
+    std::vector<std::string> zero;
+    std::vector<double> lr;  ///< empty, or one per step
+    std::string gradients;   ///< file, relative to the scenario; empty: seeded
+};
+
+/// Parts of a run in the order in which they are saved or loaded.
+struct Parts {
+    bool model = true;
+    bool optimizer = true;
+    bool optimizer_first = false;
+    bool given = false;  ///< the file names them
+};
+
+struct SaveStep {
+    std::string to;
+    Via via = Via::dcp;
+    Parts what;
+    Checks checks = Checks::full;
+};
+
+struct LoadStep {
+    std::string from;
+    bool from_checkpoint = false;
+    Via via = Via::dcp;  ///< of what is loaded
+    Parts what;
+    bool load_states = true;
+    bool load_args = true;
+    Checks checks = Checks::full;
+    optim::LoadOptions::Staging staging = optim::LoadOptions::Staging::none;
+    optim::Snapshot template_kind = optim::Snapshot::owned;
+};
+
+struct RestartStep {
+    SetUp set_up;
+};
+
+struct SetStep {
+    std::size_t group = 0;
+    HyperPatch patch;
+};
+
+struct AddGroupStep {
+    std::vector<ParamSpec> params;
+    optim::AdamWOptions options;
+};
+
+struct InitStateStep {};
+
+struct EditStep {
+    std::string in;
+    Via via = Via::dcp;
+    std::vector<std::string> params;  ///< names
+    std::vector<std::string> keys;
+    std::optional<std::size_t> group;
+    bool drop = false;
+    bool unshard = false;
+    std::optional<Node> set;
+    std::optional<Shape> shape;
+};
+
+struct DamageStep {
+    std::string in;
+    std::string file;   ///< or
+    std::string param;  ///< the file that holds this tensor
+    std::string key;    ///< empty: the parameter itself
+    std::optional<std::uint64_t> truncate_bytes;
+    bool remove = false;
+};
+
+using Action = std::variant<TrainStep, SaveStep, LoadStep, RestartStep, SetStep, AddGroupStep,
+                            InitStateStep, EditStep, DamageStep>;
+
+struct FaultSpec {
+    std::string at;
+    std::int64_t nth = 1;
+    int rank = 0;
+    bool throws = false;  ///< a foreign exception instead of the seam's own error
+};
+
+enum class Subject : std::uint8_t {
+    runs,
+    params,
+    moments,
+    steps,
+    groups,
+    state,
+    everything,
+    device,
+    pinned,
+    host,
+    h2d,
+    d2h,
+    cover,
+    files,
+    buffers,
+    refused,
+    error,
+    findings,
+    trace,
+};
+
+[[nodiscard]] std::string_view name_of(Subject subject) noexcept;
+[[nodiscard]] std::optional<Subject> subject_from_name(std::string_view name) noexcept;
+[[nodiscard]] bool is_memory(Subject subject) noexcept;
+[[nodiscard]] bool is_state(Subject subject) noexcept;
+
+enum class Relation : std::uint8_t {
+    equals,
+    at_most,
+    at_least,
+    same_as,
+    differs_from,
+    present,
+    absent
+};
+
+struct Reference {
+    enum class Kind : std::uint8_t { none, before, start, label, save, uninterrupted, adamw };
+    Kind kind = Kind::none;
+    std::string name;            ///< as written
+    std::size_t step_index = 0;  ///< of a label
+};
+
+struct Selectors {
+    std::vector<std::string> of;    ///< names; empty: all
+    std::vector<std::string> keys;  ///< empty: all
+    std::vector<std::string> tags;  ///< globs; empty: all
+    std::optional<std::size_t> group;
+    std::vector<int> ranks;  ///< empty: every rank
+    bool rank_sum = false;
+    std::string in;  ///< save or checkpoint; empty: live, or this step's
+    bool step_view = true;
+    bool state_dict_view = true;
+    std::optional<Amount> up_to, above;
+    bool all_elements = false;
+};
+
+struct ErrorSpec {
+    std::vector<std::string> naming;
+    std::string kind;  ///< empty: any
+    bool on_all = true;
+    bool on_survivors = false;
+    std::vector<int> on;
+    enum class Leaves : std::uint8_t { unchanged, torn, anything };
+    Leaves leaves = Leaves::unchanged;
+};
+
+struct Expectation {
+    Position at;
+    std::string text;  ///< expect.device.rise = "0 B"
+    std::string path;  ///< load.device.rise
+    Subject subject = Subject::runs;
+    std::string word;  ///< peak, rise, bytes, count, missing, kind, ...
+    bool rounded = false;
+    Relation relation = Relation::equals;
+    std::optional<Amount> amount;
+    Reference reference;
+    std::optional<Node> value;       ///< of `is`
+    std::vector<std::string> names;  ///< findings, globs of files, a buffer kind, trace parts
+    Selectors select;
+    ErrorSpec error;
+    bool by_default = false;  ///< LABEL.runs, LABEL.findings
+};
+
+struct Step {
+    std::string label;
+    std::string verb;
+    Position at;
+    Action action;
+    std::optional<FaultSpec> fault;
+    std::vector<Expectation> expect;  ///< with the default ones
+    SetUp before;                     ///< set-up in force when it starts, added groups included
+    SetUp after;                      ///< and when it ends
+
+    /// The step may end in an error without ending the story.
+    [[nodiscard]] bool may_fail() const;
+};
+
+struct FailSpec {
+    std::string path;  ///< of exactly one expectation
+    std::optional<Node> found;
+    Position at;
+};
+
+struct CaseSpec {
+    Position at;
+    std::string optimizer;             ///< swap_adamw, adamw; empty: a specimen
+    std::vector<std::string> defects;  ///< of a specimen
+    std::vector<FailSpec> fails;       ///< empty: must pass
+    std::string text;                  ///< "swap_adamw", "specimen device_cast"
+};
+
+struct CellValue {
+    std::string path;
+    Node value;
+};
+
+struct Run {
+    std::string name;  ///< "shards/lost[specimen local_moments, world.size=2]"
+    std::string file;
+    std::vector<CellValue> cell;
+    CaseSpec which;
+    SetUp start;
+    std::vector<Step> steps;
+    std::vector<Expectation> finals;
+};
+
+}  // namespace swaplab::harness::scenario

@@ -1,0 +1,284 @@
+#include "scenario/scenario_file.hpp"
+
+#include "scenario/build.hpp"
+#include "scenario/patch.hpp"
+#include "scenario/vocabulary.hpp"
+
+#include "swaplab/harness/storage.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+namespace swaplab::harness::scenario {
+namespace {
+
+using Kind = Node::Kind;
+
+constexpr std::size_t max_cells = 64;
+constexpr std::uintmax_t max_file_bytes = std::uintmax_t{1} << 20U;
+
+struct Axis {
+    NodePath path;  ///< value is unused
+    std::vector<Node> values;
+    bool named = true;  ///< part of the names of runs
+};
+
+std::string id_of(const std::string& path) {
+    const std::filesystem::path file(path);
+    const std::string family = file.parent_path().filename().string();
+    const std::string stem = file.stem().string();
+    return family.empty() || family == "." ? stem : family + "/" + stem;
+}
+
+void replace_axis(std::vector<Axis>& axes, const std::string& path, Node value) {
+    Node one = make_table({});
+    one.set(path, value);
+    for (Axis& axis : axes) {
+        if (axis.path.text() == path) {
+            axis.values = {std::move(value)};
+            return;
+        }
+    }
+    axes.push_back({leaves(one).front(), {std::move(value)}, false});
+}
+
+std::vector<Axis> read_axes(const Node& document, const Overrides& overrides,
+                            Diagnostics& diagnostics) {
+    std::vector<Axis> axes;
+    const Node* matrix = document.find("matrix");
+    if (matrix != nullptr && !matrix->is(Kind::table)) {
+        diagnostics.error("wrong-type", matrix->at, "matrix = " + show(*matrix),
+                          "expected { PATH = [values] }");
+        return axes;
+    }
+    for (const NodePath& path : matrix != nullptr ? leaves(*matrix) : std::vector<NodePath>{}) {
+        if (!path.value.is(Kind::list) || path.value.items.empty()) {
+            diagnostics.error("wrong-type", path.at,
+                              fmt::format("{} = {}", path.text(), show(path.value)),
+                              "an axis of the matrix is a list of values");
+            continue;
+        }
+        axes.push_back({path, path.value.items, true});
+    }
+    if (overrides.seed) {
+        replace_axis(axes, "scenario.seed", make_integer(*overrides.seed, {}));
+    }
+    if (overrides.world) {
+        replace_axis(axes, "world.size", make_integer(*overrides.world, {}));
+    }
+    for (const auto& [path, value] : overrides.set) {
+        replace_axis(axes, path, read_toml_value(value));
+    }
+    return axes;
+}
+
+std::vector<std::vector<CellValue>> cells_of(const std::vector<Axis>& axes) {
+    std::vector<std::vector<CellValue>> cells{{}};
+    for (const Axis& axis : axes) {
+        std::vector<std::vector<CellValue>> next;
+        for (const auto& cell : cells) {
+            for (const Node& value : axis.values) {
+                next.push_back(cell);
+                next.back().push_back({axis.path.text(), value});
+            }
+        }
+        cells = std::move(next);
+    }
+    return cells;
+}
+
+/// Whether the cell has the values that a case's `where` asks for.
+bool fits(const Node& which, const std::vector<CellValue>& cell) {
+    const Node* where = which.find("where");
+    for (const NodePath& wanted : where != nullptr ? leaves(*where) : std::vector<NodePath>{}) {
+        const bool holds = std::any_of(cell.begin(), cell.end(), [&](const CellValue& value) {
+            return value.path == wanted.text() && same_content(value.value, wanted.value);
+        });
+        if (!holds) {
+            return false;
+        }
+    }
+    return true;
+}
+
+class FileBuilder {
+  public:
+    FileBuilder(ScenarioFile& file, const Overrides& overrides)
+        : file_(file),
+          overridden_(overrides.seed || overrides.world || !overrides.set.empty()),
+          axes_(read_axes(file.document, overrides, file.diagnostics)) {}
+
+    void build() {
+        const Node* cases = file_.document.find("case");
+        if (cases == nullptr || cases->items.empty()) {
+            file_.diagnostics.error(
+                "cannot-fail", file_.document.at, "a file without case proves nothing",
+                "add [[case]] optimizer = \"swap_adamw\", verdict = \"passes\"");
+            return;
+        }
+        file_.cases = cases->items.size();
+        for (const Axis& axis : axes_) {
+            file_.cells = std::min(file_.cells * axis.values.size(), max_cells + 1);
+        }
+        if (file_.cells > max_cells) {
+            file_.diagnostics.error("too-many-cells", file_.document.place_of("matrix"),
+                                    "the matrix has more than 64 cells");
+            return;
+        }
+        const auto cells = cells_of(axes_);
+        for (const Node& which : cases->items) {
+            check_where(which, cells);
+            for (const auto& cell : cells) {
+                if (fits(which, cell)) {
+                    add_run(which, cell);
+                }
+            }
+        }
+        name_apart();
+        collect_unproven();
+    }
+
+  private:
+    void check_where(const Node& which, const std::vector<std::vector<CellValue>>& cells) {
+        const Node* where = which.find("where");
+        const bool fits_some =
+            std::any_of(cells.begin(), cells.end(),
+                        [&](const std::vector<CellValue>& cell) { return fits(which, cell); });
+        if (where != nullptr && !fits_some && !overridden_) {
+            file_.diagnostics.error(
+                "unused", which.place_of("where"),
+                fmt::format("where = {} fits no cell of the matrix", show(*where)));
+        }
+    }
+
+    void add_run(const Node& which, const std::vector<CellValue>& cell) {
+        Node document = file_.document;
+        Diagnostics& diagnostics = file_.diagnostics;
+        for (std::size_t i = 0; i < cell.size(); ++i) {
+            NodePath patch = axes_[i].path;
+            patch.value = cell[i].value;
+            apply_patch(document, patch, diagnostics);
+        }
+        const Node* with = which.find("with");
+        for (const NodePath& patch : with != nullptr ? leaves(*with) : std::vector<NodePath>{}) {
+            apply_patch(document, patch, diagnostics);
+        }
+        normalise_steps(document);
+        check_words(document, diagnostics);
+        Run run = build_run(document, which, diagnostics);
+        run.file = file_.path;
+        run.name = fmt::format("{}[{}", file_.id, run.which.text);
+        for (std::size_t i = 0; i < cell.size(); ++i) {
+            run.cell.push_back(cell[i]);
+            if (axes_[i].named) {
+                run.name += fmt::format(", {}={}", cell[i].path, show_plain(cell[i].value));
+            }
+        }
+        run.name += "]";
+        file_.runs.push_back(std::move(run));
+    }
+
+    /// Cases with equal optimizer and cell get a number.
+    void name_apart() {
+        for (std::size_t i = 0; i < file_.runs.size(); ++i) {
+            int twins = 1;
+            const std::string name = file_.runs[i].name;
+            for (std::size_t j = i + 1; j < file_.runs.size(); ++j) {
+                if (file_.runs[j].name == name) {
+                    file_.runs[j].name.insert(name.size() - 1, fmt::format(" #{}", ++twins));
+                }
+            }
+        }
+    }
+
+    void collect_unproven() {
+        std::vector<std::string> proven;
+        for (const Run& run : file_.runs) {
+            for (const FailSpec& fail : run.which.fails) {
+                proven.push_back(fail.path);
+            }
+        }
+        const auto look = [&](const std::vector<Expectation>& expectations) {
+            for (const Expectation& expectation : expectations) {
+                const std::pair entry(expectation.at, expectation.path);
+                const bool seen = std::any_of(
+                    file_.unproven.begin(), file_.unproven.end(),
+                    [&](const auto& known) { return known.second == expectation.path; });
+                const bool named =
+                    std::find(proven.begin(), proven.end(), expectation.path) != proven.end();
+                if (!expectation.by_default && !seen && !named) {
+                    file_.unproven.push_back(entry);
+                }
+            }
+        };
+        for (const Run& run : file_.runs) {
+            for (const Step& step : run.steps) {
+                look(step.expect);
+            }
+            look(run.finals);
+        }
+    }
+
+    ScenarioFile& file_;
+    bool overridden_;
+    std::vector<Axis> axes_;
+};
+
+}  // namespace
+
+std::string ScenarioFile::said(std::string_view key) const {
+    const Node* scenario = document.find("scenario");
+    return scenario != nullptr ? text_or(*scenario, key, "") : "";
+}
+
+ScenarioFile parse_scenario(const std::string& path, std::string source,
+                            const Overrides& overrides) {
+    ScenarioFile file;
+    file.path = path;
+    file.id = id_of(path);
+    file.source = std::move(source);
+    auto document = read_toml(file.source, file.diagnostics);
+    if (document) {
+        file.document = std::move(*document);
+        normalise_steps(file.document);
+        check_words(file.document, file.diagnostics);
+        if (!file.diagnostics.has_errors()) {
+            FileBuilder(file, overrides).build();
+        }
+    }
+    file.diagnostics.sort_by_place();
+    if (file.diagnostics.has_errors()) {
+        file.runs.clear();
+    }
+    return file;
+}
+
+ScenarioFile load_scenario(const std::string& path, const Overrides& overrides) {
+    const auto fail = [&](const std::string& reason) {
+        throw StorageError(fmt::format("cannot read scenario {}: {}", path, reason),
+                           {{"operation", "open"}, {"file", path}, {"reason", reason}});
+    };
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(path, error)) {
+        fail("no such file");
+    }
+    if (std::filesystem::file_size(path, error) > max_file_bytes) {
+        ScenarioFile file;
+        file.path = path;
+        file.id = id_of(path);
+        file.diagnostics.error("too-large", {}, "a scenario file has at most 256 KiB and 60 lines");
+        return file;
+    }
+    std::ifstream in(path, std::ios::binary);
+    if (!in) {
+        fail("it cannot be opened: check its permissions");
+    }
+    std::string source{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return parse_scenario(path, std::move(source), overrides);
+}
+
+}  // namespace swaplab::harness::scenario

@@ -1,0 +1,297 @@
+#include "scenario/scenario_file.hpp"
+#include "scenario/vocabulary.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace swaplab::harness::scenario {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr const char* head =
+    "scenario.name = \"n\"\nscenario.why = \"w\"\nworld.size = 2\n"
+    "param = [{ name = \"a\", shape = [4, 2], placements = [\"Shard(0)\"] },\n"
+    "         { name = \"b\", shape = [3] }]\n";
+constexpr const char* passes = "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\" }]\n";
+
+ScenarioFile parse(const std::string& text) {
+    return parse_scenario("mine/it.toml", text);
+}
+
+ScenarioFile story(const std::string& steps) {
+    return parse(head + ("step = [" + steps + "]\n") + passes);
+}
+
+std::vector<std::string> codes(const ScenarioFile& file) {
+    std::vector<std::string> out;
+    for (const Diagnostic& diagnostic : file.diagnostics.all()) {
+        out.push_back(diagnostic.code);
+    }
+    return out;
+}
+
+std::string text(const ScenarioFile& file) {
+    std::string out;
+    for (const Diagnostic& diagnostic : file.diagnostics.all()) {
+        out += format(diagnostic, file.path, file.source);
+    }
+    return out;
+}
+
+TEST(Parser, AcceptsAWholeFile) {
+    const ScenarioFile file = story(
+        "{ train = 3 }, { save = \"ckpt\" }, { restart = {} },\n"
+        "{ load = \"ckpt\", expect.everything.same_as = \"uninterrupted\" }, { train = 1 }");
+    EXPECT_EQ(text(file), "");
+    ASSERT_EQ(file.runs.size(), 1U);
+    EXPECT_EQ(file.runs[0].name, "mine/it[swap_adamw]");
+    EXPECT_EQ(file.runs[0].steps[4].label, "train-2");
+}
+
+struct Refusal {
+    const char* steps;
+    const char* code;
+    const char* says;
+};
+
+class RefusedStory : public testing::TestWithParam<Refusal> {};
+
+TEST_P(RefusedStory, HasItsCodeAndSaysWhatWasExpected) {
+    const ScenarioFile file = story(GetParam().steps);
+    EXPECT_THAT(codes(file), Contains(GetParam().code)) << text(file);
+    EXPECT_THAT(text(file), HasSubstr(GetParam().says));
+    EXPECT_THAT(file.runs, IsEmpty());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Steps, RefusedStory,
+    testing::Values(
+        Refusal{"{ trian = 3 }", "unknown-key", "nearest: train"},
+        Refusal{"{ train = 3, save = \"x\" }", "two-verbs", "one verb per step"},
+        Refusal{"{ label = \"x\" }", "no-verb", "a step has one of train"},
+        Refusal{"{ train = 3 }, { wait = \"x\" }", "later-stage", "later stage (2)"},
+        Refusal{"{ train = { steps = 1, clip = 1.0 } }", "later-stage", "later stage (3)"},
+        Refusal{"{ train = \"3\" }", "wrong-type", "expected a whole number"},
+        Refusal{"{ train = -1 }", "bad-value", "between 0"},
+        Refusal{"{ train = 0 }", "bad-value", "1 to 100000"},
+        Refusal{"{ train = { steps = 1, none = [\"c\"] } }", "no-such-name", "no parameter \"c\""},
+        Refusal{"{ train = { steps = 2, lr = [0.1] } }", "bad-value", "1 values of lr for 2"},
+        Refusal{"{ train = 1 }, { load = \"x\" }", "no-such-name", "no save or checkpoint \"x\""},
+        Refusal{"{ train = 1 }, { save = \"x\" }", "unused", "neither loaded nor looked at"},
+        Refusal{"{ train = 1 }, { save = {} }", "missing-key", "save has no to"},
+        Refusal{"{ train = 1, label = \"x\" }, { train = 1, label = \"x\" }", "name-taken",
+                "two steps with the label"},
+        Refusal{"{ train = 1, label = \"x\" }, { save = \"x\" }, { load = \"x\" }", "name-taken",
+                "already names a step"},
+        Refusal{"{ set = { lr = 0.1 } }", "missing-key", "one of group and param"},
+        Refusal{"{ set = { group = 4, lr = 0.1 } }", "no-such-name", "no such group"},
+        Refusal{"{ restart.engine.checks = \"torch\" }", "unknown-key", "restart cannot patch"},
+        Refusal{"{ restart.param.c.shape = [1] }", "no-such-path", "no [[param]] \"c\""},
+        Refusal{"{ restart.world.sizes = 1 }", "unknown-key", "nearest: size"},
+        Refusal{"{ train = 1 }, { save = { to = \"x\", via = \"memory\" } }, "
+                "{ restart.world.size = 1 }, { load = \"x\" }",
+                "bad-value", "state dict in memory of 2 ranks"},
+        Refusal{"{ train = 1 }, { save = { to = \"x\", via = \"live\" } }, { restart = {} }, "
+                "{ load = \"x\" }",
+                "bad-value", "ends with its process"},
+        Refusal{"{ train = 1 }, { save = { to = \"x\", via = \"memory\" } }, "
+                "{ damage = { in = \"x\", file = \"f\", delete = true } }, { load = \"x\" }",
+                "bad-value", "no files to damage"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, { edit = { in = \"x\", of = \"a\" } }",
+                "missing-key", "exactly one of drop"},
+        Refusal{"{ train = 1, fault = { at = \"copi\" } }", "unknown-value", "nearest: copy"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"kill\" } }", "later-stage",
+                "word of a later stage"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", rank = 7 } }", "bad-value", "2 ranks"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Expectations, RefusedStory,
+    testing::Values(
+        Refusal{"{ train = 1, expect.param.same_as = \"start\" }", "unknown-key",
+                "nearest: params"},
+        Refusal{"{ train = 1, expect.params.same_as = \"strat\" }", "no-such-name",
+                "nearest: start"},
+        Refusal{"{ train = 1, expect.params.same_as = \"train\" }", "cannot-fail",
+                "always the same as itself"},
+        Refusal{"{ train = 1, expect.params = {} }", "cannot-fail", "expects nothing"},
+        Refusal{"{ train = 1, expect.params = { of = \"zz*\", same_as = \"start\" } }",
+                "no-such-name", "parameters here: a, b"},
+        Refusal{"{ train = 1, expect.device.peak = 65536 }", "missing-unit", "bytes need a unit"},
+        Refusal{"{ train = 1, expect.device.peak = \"1 kib\" }", "unknown-unit", "nearest: KiB"},
+        Refusal{"{ train = 1, expect.device.peak = \"some\" }", "bad-amount", "bytes need a unit"},
+        Refusal{"{ train = 1, expect.device.peak = \"0.3 B\" }", "bad-amount", "not a whole"},
+        Refusal{"{ train = 1, expect.device.peak.at_most = \"1 GiB\" }", "cannot-fail",
+                "the device has no more"},
+        Refusal{"{ train = 1, expect.device.peak.at_least = \"0 B\" }", "cannot-fail",
+                "always holds"},
+        Refusal{"{ train = 1, expect.device = { rank = [2], peak = \"1 B\" } }", "cannot-fail",
+                "selects nothing"},
+        Refusal{"{ train = 1, expect.device.slope = \"1 B\" }", "later-stage", "later stage"},
+        Refusal{"{ train = 1, expect.refused.naming = [] }", "cannot-fail", "without naming"},
+        Refusal{"{ train = 1, expect.error.kind = \"oom\" }", "unknown-value", "kind is one of"},
+        Refusal{"{ train = 1, expect.cover.missing = 0 }", "no-such-name", "which checkpoint"},
+        Refusal{"{ train = 1, expect.findings.is = [\"rase\"] }", "unknown-value", "nearest: race"},
+        Refusal{"{ train = 1, expect = [{ params.same_as = \"start\" }, "
+                "{ params.same_as = \"before\" }] }",
+                "name-taken", "give one of them a name"}));
+
+struct RefusedFile {
+    std::string text;
+    const char* code;
+};
+
+class RefusedWhole : public testing::TestWithParam<RefusedFile> {};
+
+TEST_P(RefusedWhole, HasItsCode) {
+    const ScenarioFile file = parse(GetParam().text);
+    EXPECT_THAT(codes(file), Contains(GetParam().code)) << text(file);
+}
+
+const std::string train = "step = [{ train = 1 }]\n";
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, RefusedWhole,
+    testing::Values(
+        RefusedFile{"", "missing-key"}, RefusedFile{"= 1", "syntax"},
+        RefusedFile{"\xff\xfe\x00garbage", "syntax"}, RefusedFile{head + train, "cannot-fail"},
+        RefusedFile{head + train + "case = [{ optimizer = \"swap_adamw\" }]", "bad-case"},
+        RefusedFile{head + train +
+                        "case = [{ optimizer = \"adamw\", specimen = [], "
+                        "verdict = \"passes\" }]",
+                    "bad-case"},
+        RefusedFile{head + train +
+                        "case = [{ specimen = [\"stale_group\"], "
+                        "fails = [\"train.runs\"] }]",
+                    "unknown-value"},
+        RefusedFile{head + train + "case = [{ specimen = [], fails = [\"load.runs\"] }]",
+                    "no-such-path"},
+        RefusedFile{head + train + passes + "matrix = { world.size = 2 }", "wrong-type"},
+        RefusedFile{head + train + passes + "matrix = { world.sized = [2] }", "unknown-key"},
+        RefusedFile{head + train + passes + "matrix = { step.load.staging = [\"none\"] }",
+                    "no-such-path"},
+        RefusedFile{head + train +
+                        "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\", "
+                        "where.world.size = 3 }]\nmatrix = { world.size = [1, 2] }",
+                    "unused"},
+        RefusedFile{head + train + passes + "group = [{ params = [\"a\"] }]", "unused"},
+        RefusedFile{head + train + passes + "twin = [{ name = \"x\" }]", "later-stage"},
+        RefusedFile{head + train + passes + "[device]\ncapacity = 65536", "missing-unit"},
+        RefusedFile{head + train + passes + "[scenario.x]", "unknown-key"}));
+
+TEST(Parser, ReportsSeveralErrorsOfOneFileInOrder) {
+    const ScenarioFile file = story("{ trian = 1 }, { train = 1, expect.params.same = \"start\" }");
+    EXPECT_GE(file.diagnostics.error_count(), 2U);
+}
+
+TEST(Parser, PutsTheCaretUnderTheWord) {
+    const ScenarioFile file = parse("scenario.name = \"n\"\nscenario.wy = \"w\"\n");
+    EXPECT_THAT(
+        text(file),
+        HasSubstr("mine/it.toml:2:10: error[unknown-key]: \"wy\" in [scenario]; nearest: "
+                  "why\n    2 | scenario.wy = \"w\"\n      |          ^~ [scenario] knows"));
+}
+
+TEST(Parser, RefusesMoreThan64Cells) {
+    std::string seeds = "1";
+    for (int i = 2; i <= 65; ++i) {
+        seeds += ", " + std::to_string(i);
+    }
+    EXPECT_THAT(
+        codes(parse(head + train + passes + "matrix = { scenario.seed = [" + seeds + "] }")),
+        Contains("too-many-cells"));
+}
+
+TEST(Parser, NamesRunsByCaseAndCell) {
+    const ScenarioFile file =
+        parse(head + train +
+              "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\" },\n"
+              "{ specimen = [\"device_cast\", \"cast_stays\"], where.world.size = 2, "
+              "fails = [\"train.runs\"] }, { specimen = [], verdict = \"passes\" }]\n"
+              "matrix = { world.size = [1, 2] }");
+    std::vector<std::string> names;
+    for (const auto& run : file.runs) {
+        names.push_back(run.name);
+    }
+    EXPECT_THAT(names, testing::ElementsAre("mine/it[swap_adamw, world.size=1]",
+                                            "mine/it[swap_adamw, world.size=2]",
+                                            "mine/it[specimen device_cast+cast_stays, "
+                                            "world.size=2]",
+                                            "mine/it[specimen none, world.size=1]",
+                                            "mine/it[specimen none, world.size=2]"));
+}
+
+TEST(Parser, OverridesReplaceAnAxis) {
+    Overrides overrides;
+    overrides.world = 3;
+    overrides.set = {{"device.capacity", "64 MiB"}};
+    const ScenarioFile file = parse_scenario(
+        "it.toml", head + train + passes + "matrix = { world.size = [1, 2] }", overrides);
+    ASSERT_EQ(file.runs.size(), 1U) << text(file);
+    EXPECT_EQ(file.runs[0].start.world_size, 3);
+    EXPECT_EQ(file.runs[0].start.capacity_bytes, std::uint64_t{64} << 20U);
+    EXPECT_EQ(file.runs[0].name, "it[swap_adamw, world.size=3]");
+}
+
+TEST(Parser, ListsUnprovenExpectations) {
+    const ScenarioFile file = story("{ train = 1, expect.params.differs_from = \"start\" }");
+    ASSERT_EQ(file.unproven.size(), 1U);
+    EXPECT_EQ(file.unproven[0].second, "train.params.differs_from");
+}
+
+TEST(Parser, WarnsOfMomentsBeforeTraining) {
+    const ScenarioFile file = story("{ init_state = {}, expect.moments.same_as = \"start\" }");
+    EXPECT_FALSE(file.diagnostics.has_errors()) << text(file);
+    EXPECT_THAT(codes(file), Contains("before-training"));
+}
+
+class Hostile : public testing::TestWithParam<std::string> {};
+
+TEST_P(Hostile, IsRefusedWithoutCrash) {
+    EXPECT_TRUE(parse(GetParam()).diagnostics.has_errors());
+}
+
+std::string repeat(const std::string& what, std::size_t times) {
+    std::string out;
+    for (std::size_t i = 0; i < times; ++i) {
+        out += what;
+    }
+    return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, Hostile,
+    testing::Values(repeat("[", 100000), repeat("{", 100000), "a" + repeat(".a", 100000) + "=1",
+                    "a" + repeat(".a", 3000) + " = 1", "x = " + repeat("[", 200) + repeat("]", 200),
+                    head + train + "world.mesh = [99999999999, 99999999999]",
+                    head + train + passes + "seed = 99999999999999999999999999", "step = 5",
+                    "step = [5]", "case = 5", "expect = 5", "param = 5", "matrix = 5",
+                    "scenario = []", "group = [[]]", "step = [{ train = {}, expect = 5 }]",
+                    "param = [{ name = 3, shape = \"x\", placements = 7, init = [] }]",
+                    head + std::string("step = [{ train = 1, fault = 3 }]\n") + passes,
+                    head + std::string("step = [{ restart = { world = 3 } }]\n") + passes,
+                    head + std::string("step = [{ save = [] }, { load = [] }]\n") + passes,
+                    std::string(10 << 20, 'x')));
+
+TEST(Words, OfLaterStagesAreListedAsSuch) {
+    EXPECT_THAT(list_words("step.wait"), HasSubstr("of stage 2"));
+    EXPECT_THAT(list_words("device.capacity"), HasSubstr("bytes with a unit"));
+    EXPECT_EQ(list_words("nonsense"), "");
+}
+
+TEST(Words, EverySectionThatIsNamedExists) {
+    for (const Section& in : sections()) {
+        for (const Word& word : in.words) {
+            if (word.stage == 1 && (word.type == Type::table || word.type == Type::tables)) {
+                EXPECT_EQ(section(word.values).name, std::string(word.values));
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace swaplab::harness::scenario
