@@ -1,0 +1,278 @@
+#include "scenario/saves.hpp"
+
+#include "scenario/edit.hpp"
+
+#include "swaplab/harness/checkpoint.hpp"
+#include "swaplab/sim/digest.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace swaplab::harness::scenario {
+namespace {
+
+using optim::Dict;
+using optim::Value;
+
+class SoloCommunicator : public sim::Communicator {
+  public:
+    int rank() const noexcept override { return 0; }
+    int size() const noexcept override { return 1; }
+
+  protected:
+    std::vector<sim::Bytes> exchange(const sim::CollectiveCall& /*call*/,
+                                     std::span<const std::byte> mine) override {
+        return {sim::Bytes(mine.begin(), mine.end())};
+    }
+};
+
+std::vector<std::byte> read_file(Storage& storage, const std::string& path) {
+    const auto file = storage.open(path);
+    std::vector<std::byte> bytes(file->size());
+    file->read(0, bytes);
+    return bytes;
+}
+
+void write_file(Storage& storage, const std::string& path, std::span<const std::byte> bytes) {
+    const auto file = storage.create(path);
+    file->append(bytes);
+    file->close();
+}
+
+void copy_directory(Storage& from, const std::string& source, Storage& to,
+                    const std::string& target) {
+    to.make_directory(target);
+    for (const DirectoryEntry& entry : from.list(source)) {
+        const std::string a = source + "/" + entry.name;
+        const std::string b = target + "/" + entry.name;
+        if (entry.is_directory) {
+            copy_directory(from, a, to, b);
+        } else {
+            write_file(to, b, read_file(from, a));
+        }
+    }
+}
+
+std::int64_t volume(const optim::Box& box) {
+    return optim::numel(box.sizes);
+}
+
+/// Elements in at least one of the boxes, by cutting the space at every border.
+std::int64_t union_volume(const std::vector<optim::Box>& boxes) {
+    if (boxes.empty()) {
+        return 0;
+    }
+    const std::size_t dims = boxes.front().sizes.size();
+    if (dims == 0) {
+        return 1;
+    }
+    std::vector<optim::Shape> cuts(dims);
+    for (std::size_t d = 0; d < dims; ++d) {
+        for (const optim::Box& box : boxes) {
+            cuts[d].push_back(box.offsets[d]);
+            cuts[d].push_back(box.offsets[d] + box.sizes[d]);
+        }
+        std::sort(cuts[d].begin(), cuts[d].end());
+        cuts[d].erase(std::unique(cuts[d].begin(), cuts[d].end()), cuts[d].end());
+    }
+    std::int64_t total = 0;
+    std::vector<std::size_t> at(dims, 0);
+    while (true) {
+        optim::Box cell{optim::Shape(dims), optim::Shape(dims)};
+        bool real = true;
+        for (std::size_t d = 0; d < dims; ++d) {
+            real = real && at[d] + 1 < cuts[d].size();
+            cell.offsets[d] = cuts[d][at[d]];
+            cell.sizes[d] = real ? cuts[d][at[d] + 1] - cuts[d][at[d]] : 0;
+        }
+        const bool covered = real && std::any_of(boxes.begin(), boxes.end(), [&](const auto& box) {
+                                 return optim::intersect(box, cell).has_value();
+                             });
+        total += covered ? volume(cell) : 0;
+        std::size_t d = 0;
+        while (d < dims && ++at[d] >= cuts[d].size()) {
+            at[d++] = 0;
+        }
+        if (d == dims) {
+            return total;
+        }
+    }
+}
+
+CoverRow cover_of(const Metadata& metadata, const std::string& param, const std::string& key,
+                  std::int64_t elements) {
+    CoverRow row{param, key, elements, elements, 0};
+    const std::string name =
+        key.empty() ? "model." + param : fmt::format("optimizer.state.{}.{}", param, key);
+    const MetadataEntry* entry = metadata.find(name);
+    const TensorEntry* tensor = entry != nullptr ? entry->tensor() : nullptr;
+    if (tensor == nullptr) {
+        row.missing = entry != nullptr && key == "step" ? 0 : elements;
+        return row;
+    }
+    std::vector<optim::Box> boxes;
+    std::int64_t stored = 0;
+    for (const StoredChunk& chunk : tensor->chunks) {
+        if (chunk.stored && volume(chunk.box) > 0) {
+            boxes.push_back(chunk.box);
+            stored += volume(chunk.box);
+        }
+    }
+    const std::int64_t covered = union_volume(boxes);
+    row.missing = std::max<std::int64_t>(elements - covered, 0);
+    row.repeated = stored - covered;
+    return row;
+}
+
+std::vector<FileRow> file_rows(Storage& storage, const std::string& directory,
+                               const std::string& prefix) {
+    std::vector<FileRow> rows;
+    for (const DirectoryEntry& entry : storage.list(directory)) {
+        const std::string path = directory + "/" + entry.name;
+        if (entry.is_directory) {
+            auto below = file_rows(storage, path, prefix + entry.name + "/");
+            rows.insert(rows.end(), below.begin(), below.end());
+        } else {
+            rows.push_back(
+                {prefix + entry.name, entry.bytes, sim::sha256_hex(read_file(storage, path))});
+        }
+    }
+    return rows;
+}
+
+GlobalState dict_content(const std::vector<SavedDict>& ranks) {
+    std::vector<RankState> states(ranks.size());
+    std::vector<const RankState*> pointers;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        for (const auto& [name, tensor] : ranks[rank].params) {
+            states[rank].params[name] = capture_tensor(tensor);
+        }
+        const CapturedView view = capture_view(ranks[rank].state);
+        states[rank].views = {view, view};
+        pointers.push_back(&states[rank]);
+    }
+    return assemble(pointers);
+}
+
+std::string file_of_item(Checkpoint& checkpoint, const DamageStep& step, std::uint64_t& offset) {
+    const std::string key = step.key.empty()
+                                ? "model." + step.param
+                                : fmt::format("optimizer.state.{}.{}", step.param, step.key);
+    const MetadataEntry* entry = checkpoint.metadata().find(key);
+    const TensorEntry* tensor = entry != nullptr ? entry->tensor() : nullptr;
+    for (const StoredChunk& chunk :
+         tensor != nullptr ? tensor->chunks : std::vector<StoredChunk>{}) {
+        if (chunk.stored) {
+            offset = chunk.stored->offset_bytes;
+            return chunk.stored->relative_path;
+        }
+    }
+    throw sim::ArgumentError(fmt::format("damage: {} stores no {}", step.in, key),
+                             {{"operation", "damage"}, {"file", step.in}, {"key", key}});
+}
+
+}  // namespace
+
+std::unique_ptr<sim::Communicator> make_solo_communicator() {
+    return std::make_unique<SoloCommunicator>();
+}
+
+void Saves::import(const CheckpointSpec& checkpoint) {
+    const auto real = make_posix_storage();
+    const std::filesystem::path path = std::filesystem::path(directory_) / checkpoint.path;
+    copy_directory(*real, path.lexically_normal().string(), storage_, checkpoint.name);
+    saves_[checkpoint.name] = {};
+}
+
+void Saves::drop_live() {
+    for (auto& [name, saved] : saves_) {
+        if (saved.via == Via::live) {
+            saved.ranks.clear();
+        }
+    }
+}
+
+void Saves::edit(const EditStep& step) {
+    if (step.via == Via::dcp) {
+        edit_directory(step);
+        return;
+    }
+    Saved& saved = at(step.in);
+    for (std::size_t rank = 0; rank < saved.ranks.size(); ++rank) {
+        edit_state_dict(saved.ranks[rank].state, step, static_cast<int>(rank));
+    }
+}
+
+void Saves::edit_directory(const EditStep& step) {
+    Value tree = Checkpoint(storage_, step.in).read_all();
+    auto* root = tree.get_if<Dict>();
+    Value* optimizer = root != nullptr ? root->find("optimizer") : nullptr;
+    if (optimizer == nullptr) {
+        throw sim::ArgumentError(fmt::format("edit: {} holds no optimizer state", step.in),
+                                 {{"operation", "edit"}, {"file", step.in}});
+    }
+    optim::StateDict state_dict = optim::state_dict_from_value(*optimizer);
+    edit_state_dict(state_dict, step, 0);
+    *optimizer = optim::to_value(state_dict);
+    SoloCommunicator solo;
+    save_checkpoint(solo, storage_, step.in, tree);
+}
+
+void Saves::damage(const DamageStep& step) {
+    std::uint64_t item_offset = 0;
+    std::string file = step.file;
+    if (file.empty()) {
+        Checkpoint checkpoint(storage_, step.in);
+        file = file_of_item(checkpoint, step, item_offset);
+    }
+    const std::string path = step.in + "/" + file;
+    if (step.remove) {
+        storage_.remove(path);
+        return;
+    }
+    std::vector<std::byte> bytes = read_file(storage_, path);
+    bytes.resize(std::min<std::size_t>(bytes.size(), item_offset + *step.truncate_bytes));
+    write_file(storage_, path, bytes);
+}
+
+SavedContent Saves::content(const std::string& name, const SetUp& set_up, bool lazy_state) const {
+    SavedContent out;
+    const Saved& saved = saves_.at(name);
+    if (saved.via != Via::dcp) {
+        out.state = dict_content(saved.ranks);
+        return out;
+    }
+    try {
+        out.files = file_rows(storage_, name, "");
+        Checkpoint checkpoint(storage_, name);
+        for (const GroupSpec& group : set_up.groups) {
+            for (const std::string& param : group.params) {
+                const std::int64_t elements = optim::numel(set_up.find(param)->shape);
+                if (saved.has_model) {
+                    out.cover.push_back(cover_of(checkpoint.metadata(), param, "", elements));
+                }
+                std::vector<std::string> keys{"exp_avg", "exp_avg_sq"};
+                if (group.options.amsgrad) {
+                    keys.emplace_back("max_exp_avg_sq");
+                }
+                const std::string step_key = fmt::format("optimizer.state.{}.step", param);
+                if (!saved.has_optimizer ||
+                    (lazy_state && checkpoint.metadata().find(step_key) == nullptr)) {
+                    continue;
+                }
+                for (const std::string& key : keys) {
+                    out.cover.push_back(cover_of(checkpoint.metadata(), param, key, elements));
+                }
+                out.cover.push_back(cover_of(checkpoint.metadata(), param, "step", 1));
+            }
+        }
+        out.state = global_state(checkpoint.read_all());
+    } catch (const sim::Error& error) {
+        out.problem = error.message();
+    }
+    return out;
+}
+
+}  // namespace swaplab::harness::scenario
