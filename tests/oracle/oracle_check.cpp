@@ -1,0 +1,186 @@
+#include "oracle_check.hpp"
+
+#include "checks.hpp"
+#include "support/checkpoint_expectation.hpp"
+
+#include "swaplab/sim/error.hpp"
+
+#include <algorithm>
+
+namespace swaplab::oracle {
+namespace {
+
+std::string read_text(harness::Storage& storage, const std::string& path) {
+    const auto file = storage.open(path);
+    std::string content(file->size(), '\0');
+    file->read(0, std::as_writable_bytes(std::span(content.data(), content.size())));
+    return content;
+}
+
+bool is_directory(harness::Storage& storage, const std::string& path) {
+    const std::size_t slash = path.find_last_of('/');
+    const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+    const auto entries = storage.list(parent);
+    return name.empty() || name == "." || name == ".." ||
+           std::any_of(entries.begin(), entries.end(), [&](const harness::DirectoryEntry& entry) {
+               return entry.name == name && entry.is_directory;
+           });
+}
+
+/// How a kind of file is told, what it is called, and who compares it.
+struct Kind {
+    const char* name;
+    bool (*is)(const Value& file);
+    void (*check)(const Value& file, Tally& tally);
+};
+
+/// The first element of array `key`, when there is one and it is an object.
+const Value* first_of(const Value& file, const char* key) {
+    const Value* array = find(file, key);
+    return array != nullptr && is_array(*array) && !items(*array).empty() ? &items(*array).front()
+                                                                          : nullptr;
+}
+
+bool has(const Value* object, const char* key) {
+    return object != nullptr && find(*object, key) != nullptr;
+}
+
+constexpr Kind kinds[] = {
+    {"geometry", [](const Value& file) { return has(&file, "torch") && has(&file, "table"); },
+     check_geometry},
+    {"geometry of other versions",
+     [](const Value& file) {
+         const Value* versions = find(file, "torch");
+         return versions != nullptr && is_object(*versions) && !has(&file, "table");
+     },
+     check_other_geometry},
+    {"AdamW vectors",
+     [](const Value& file) {
+         const Value* one = first_of(file, "cases");
+         return has(one, "cls") && has(one, "grads");
+     },
+     check_adamw},
+};
+
+Tally check_json(const std::string& path, const Value& file) {
+    const auto kind =
+        std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.is(file); });
+    if (kind == std::end(kinds)) {
+        Tally tally(path, "unknown kind");
+        tally.unsupported("no kind of oracle file that is compared here");
+        return tally;
+    }
+    Tally tally(path, kind->name);
+    kind->check(file, tally);
+    return tally;
+}
+
+/// Adds the file name to what a check says about a broken file.
+template <class Check>
+Tally naming(const std::string& path, Check check) {
+    try {
+        return check();
+    } catch (const sim::ArgumentError& error) {
+        throw sim::ArgumentError(path + ": " + error.message(), {{"file", path}});
+    }
+}
+
+std::string without_slash(std::string path) {
+    while (path.size() > 1 && path.ends_with('/')) {
+        path.pop_back();
+    }
+    return path;
+}
+
+class Walk {
+  public:
+    explicit Walk(harness::Storage& storage) : storage_(storage) {}
+
+    std::vector<Tally> check(const std::string& path) {
+        if (!is_directory(storage_, path)) {
+            check_file(path);
+        } else if (storage_.exists(path + "/.metadata")) {
+            check_checkpoint_at(path);
+        } else {
+            check_directory(path);
+        }
+        return std::move(tallies_);
+    }
+
+  private:
+    void check_directory(const std::string& path) {
+        for (const harness::DirectoryEntry& entry : storage_.list(path)) {
+            const std::string child = path + "/" + entry.name;
+            if (entry.is_directory && storage_.exists(child + "/.metadata")) {
+                check_checkpoint_at(child);
+            } else if (entry.is_directory) {
+                check_directory(child);
+            } else if (entry.name.ends_with(".json") && !belongs_to_checkpoint(child)) {
+                check_file(child);
+            }
+        }
+    }
+
+    /// The directory that `path` describes, if it is an expected file.
+    std::string checkpoint_of(const std::string& path) {
+        constexpr std::string_view beside = ".expected.json";
+        constexpr std::string_view inside = "expected.json";
+        std::string directory;
+        if (path.ends_with(beside)) {
+            directory = path.substr(0, path.size() - beside.size());
+        } else if (path == inside || path.ends_with("/expected.json")) {
+            directory = path.substr(0, path.size() - inside.size()) + "ckpt";
+        }
+        return !directory.empty() && storage_.exists(directory + "/.metadata") ? directory : "";
+    }
+
+    bool belongs_to_checkpoint(const std::string& path) { return !checkpoint_of(path).empty(); }
+
+    void check_file(const std::string& path) {
+        const std::string directory = checkpoint_of(path);
+        if (!directory.empty()) {
+            compare(directory, path);
+            return;
+        }
+        tallies_.push_back(
+            naming(path, [&] { return check_json(path, parse_json(read_text(storage_, path))); }));
+    }
+
+    void check_checkpoint_at(const std::string& path) {
+        const std::string beside = path + ".expected.json";
+        const std::string above = path + "/../expected.json";
+        const std::string expected = storage_.exists(beside)  ? beside
+                                     : storage_.exists(above) ? above
+                                                              : "";
+        if (expected.empty()) {
+            tallies_.emplace_back(path, "checkpoint");
+            tallies_.back().unsupported("no expected file beside it");
+        } else {
+            compare(path, expected);
+        }
+    }
+
+    void compare(const std::string& directory, const std::string& expected) {
+        const auto result = tests::check_checkpoint(storage_, directory, expected);
+        Tally& tally = tallies_.emplace_back(directory, "checkpoint");
+        tally.agree(static_cast<std::int64_t>(result.agreeing));
+        for (const std::string& difference : result.differing) {
+            tally.differ(difference);
+        }
+        for (const std::string& why : result.not_supported) {
+            tally.unsupported(why);
+        }
+    }
+
+    harness::Storage& storage_;
+    std::vector<Tally> tallies_;
+};
+
+}  // namespace
+
+std::vector<Tally> check_path(harness::Storage& storage, const std::string& path) {
+    return Walk(storage).check(without_slash(path));
+}
+
+}  // namespace swaplab::oracle

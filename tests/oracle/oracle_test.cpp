@@ -1,0 +1,153 @@
+#include "hex.hpp"
+#include "json_value.hpp"
+#include "oracle_check.hpp"
+
+#include "swaplab/sim/error.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace swaplab::oracle {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<Tally> check(const std::string& path) {
+    const auto storage = harness::make_posix_storage();
+    return check_path(*storage, std::string(SWAPLAB_TEST_DATA) + "/" + path);
+}
+
+Tally check_one(const std::string& path) {
+    auto tallies = check(path);
+    EXPECT_EQ(tallies.size(), 1U);
+    return tallies.at(0);
+}
+
+/// What check_path() says about a file with this content.
+Tally check_content(const std::string& content) {
+    const auto storage = harness::make_memory_storage();
+    storage->make_directory("d");
+    const auto file = storage->create("d/any name.json");
+    file->append(std::as_bytes(std::span(content.data(), content.size())));
+    file->close();
+    return check_path(*storage, "d/any name.json").at(0);
+}
+
+TEST(OracleCheck, GeometryAgreesInEveryRow) {
+    const Tally tally = check_one("dcp/geometry.json");
+    EXPECT_EQ(tally.agreeing(), 5878);
+    EXPECT_EQ(tally.not_supported(), 0);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+TEST(OracleCheck, AWrongGeometryRowDiffersAndIsNamed) {
+    const Tally tally = check_content(
+        R"({"torch": "2.8.0", "table": [[[5],[2],["S0"],[[3,0],[2,2]]],[[5],[2],["X"],[[1,0]]]]})");
+    EXPECT_EQ(tally.agreeing(), 1);
+    EXPECT_EQ(tally.differing(), 1);
+    EXPECT_EQ(tally.not_supported(), 1);
+    EXPECT_THAT(tally.first_differences(),
+                ElementsAre(HasSubstr("rank 1: expected [2,2], found [2,3]")));
+}
+
+TEST(OracleCheck, ACaseThatPytorchRefusesMustBeRefused) {
+    const Tally tally =
+        check_content(R"({"torch": "2.8.0", "table": [[[4],[2],["S0"],"ValueError: no"],)"
+                      R"([[4],[2],["S1"],"RuntimeError: dim"]]})");
+    EXPECT_EQ(tally.differing(), 1);
+    EXPECT_EQ(tally.agreeing(), 1);
+}
+
+TEST(OracleCheck, GeometryOfOtherVersionsIsNotSupported) {
+    const Tally own =
+        check_content(R"({"torch": "2.6.0", "table": [[[5],[2],["S0"],[[3,0],[2,3]]]]})");
+    EXPECT_EQ(own.not_supported(), 2);
+    EXPECT_EQ(own.agreeing(), 0);
+    const Tally listed =
+        check_content(R"({"torch": {"2.6.0": [[[5],[2],["S0"],[[3,0],[2,3]]]]}, "doc": []})");
+    EXPECT_EQ(listed.not_supported(), 2);
+}
+
+TEST(OracleCheck, AdamwVectorsAgreeInEverySupportedRun) {
+    const Tally tally = check_one("adamw/adamw_fp32.json");
+    EXPECT_EQ(tally.agreeing(), 156);
+    EXPECT_EQ(tally.not_supported(), 16);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+std::string adamw_case(const std::string& p_after) {
+    return R"({"format": "adamw-vectors-1", "cases": [{"id": "one", "cls": "AdamW",)"
+           R"("dtype": "fp32", "groups": [{"params": [0], "lr": 0.5, "betas": [0.5, 0.5],)"
+           R"("eps": 0.0, "weight_decay": 0.0, "amsgrad": false, "maximize": false}],)"
+           R"("params": [{"dtype": "fp32", "shape": [1], "init": "40000000"}],)"
+           R"("grads": [["3f800000"]], "runs": [{"paths": ["single", "fused"],)"
+           R"("steps": [{"p": [")" +
+           p_after + R"("], "m": ["3f000000"], "v": ["3f000000"], "step": ["3f800000"]}]}]}]})";
+}
+
+TEST(OracleCheck, AnAdamwStepFromHandIsComparedOnEveryPath) {
+    // 2 - 0.5 * (0.5/0.5) / sqrt(0.5/0.5) = 1.5
+    EXPECT_EQ(check_content(adamw_case("3fc00000")).agreeing(), 2);
+    const Tally wrong = check_content(adamw_case("3fc00010"));
+    EXPECT_EQ(wrong.differing(), 2);
+    EXPECT_THAT(wrong.first_differences().at(0),
+                HasSubstr("one, single: step 1, parameter 0: p[0] expected 3fc00010"));
+}
+
+TEST(OracleCheck, ADirectoryIsWalkedAndCheckpointsMeetTheirExpectedFiles) {
+    for (const char* set : {"dcp/checkpoints", "swap_adamw/checkpoints"}) {
+        const auto tallies = check(set);
+        EXPECT_EQ(tallies.size(), set[0] == 'd' ? 59U : 27U);
+        for (const Tally& tally : tallies) {
+            EXPECT_EQ(tally.kind(), "checkpoint");
+            EXPECT_GT(tally.agreeing(), 20) << tally.file();
+            EXPECT_THAT(tally.first_differences(), IsEmpty()) << tally.file();
+            EXPECT_EQ(tally.not_supported(), 0) << tally.file();
+        }
+    }
+}
+
+TEST(OracleCheck, ACheckpointIsFoundFromEitherOfItsFiles) {
+    const Tally by_directory = check_one("swap_adamw/checkpoints/v0_w2_even");
+    const Tally by_file = check_one("swap_adamw/checkpoints/v0_w2_even.expected.json");
+    EXPECT_EQ(by_directory.to_text(), by_file.to_text());
+    EXPECT_EQ(check_one("dcp/checkpoints/single_hyper_odd").agreeing(),
+              check_one("dcp/checkpoints/single_hyper_odd/expected.json").agreeing());
+}
+
+TEST(OracleCheck, AnUnknownFileIsNotSupportedAndNeverAgrees) {
+    const Tally tally = check_content(R"({"something": "else"})");
+    EXPECT_EQ(tally.agreeing(), 0);
+    EXPECT_EQ(tally.not_supported(), 1);
+}
+
+TEST(OracleCheck, ABrokenFileIsAnErrorThatNamesIt) {
+    EXPECT_THROW((void)check_content("{"), sim::ArgumentError);
+    EXPECT_THROW((void)check_content(R"({"torch": "2.8.0", "table": [[1]]})"), sim::ArgumentError);
+}
+
+TEST(OracleHex, BothSpellingsRead) {
+    EXPECT_THAT(floats_from_tokens("3f800000 c0000000"), ElementsAre(1.0F, -2.0F));
+    EXPECT_THAT(floats_from_hex("3f800000c0000000"), ElementsAre(1.0F, -2.0F));
+    EXPECT_THAT(floats_from_hex(""), IsEmpty());
+    EXPECT_EQ(hex_of({1.0F, -2.0F}), "3f800000c0000000");
+    EXPECT_THROW((void)floats_from_hex("3f8"), sim::ArgumentError);
+}
+
+TEST(OracleHex, NearnessIsMeasuredAtTheLargestSummand) {
+    const float next = std::nextafter(1.0F, 2.0F);
+    EXPECT_TRUE(is_near(next, 1.0F, 1.0, 1));
+    EXPECT_FALSE(is_near(next, 1.0F, 0.5, 1));
+    EXPECT_TRUE(is_near(1.0e-9F, 0.0F, 1.0, 1));
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    const float inf = std::numeric_limits<float>::infinity();
+    EXPECT_TRUE(is_near(nan, nan, 1.0, 4));
+    EXPECT_FALSE(is_near(nan, 1.0F, 1.0, 4));
+    EXPECT_TRUE(is_near(inf, inf, 1.0, 4));
+    EXPECT_FALSE(is_near(inf, -inf, 1.0, 4));
+}
+
+}  // namespace
+}  // namespace swaplab::oracle
