@@ -91,8 +91,15 @@ ReadableFile& Checkpoint::file(const std::string& relative_path) {
     if (files_.size() >= most_open_files) {
         files_.clear();
     }
-    std::shared_ptr<ReadableFile> opened = storage_->open(join_path(directory_, relative_path));
-    return *files_.emplace(relative_path, std::move(opened)).first->second;
+    try {
+        std::shared_ptr<ReadableFile> opened = storage_->open(join_path(directory_, relative_path));
+        return *files_.emplace(relative_path, std::move(opened)).first->second;
+    } catch (const StorageError& error) {
+        if (field_of(error, "reason") != "does not exist") {
+            throw;
+        }
+        throw corrupt({directory_, relative_path, std::nullopt, ""}, "a data file", "no such file");
+    }
 }
 
 std::uint64_t Checkpoint::file_bytes(const std::string& relative_path) {

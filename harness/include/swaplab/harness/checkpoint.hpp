@@ -31,7 +31,8 @@ struct ItemHeader {
 };
 
 /// An opened DCP directory. Reading does not change it. Threads: one per object.
-/// Errors: StorageError (missing, unreadable), CheckpointCorrupt.
+/// Errors: StorageError (no such directory, unreadable), CheckpointCorrupt (a data file that is
+/// missing or cut as well).
 class Checkpoint {
   public:
     /// Reads `.metadata`. `storage` must outlive the checkpoint.
@@ -57,7 +58,7 @@ class Checkpoint {
     [[nodiscard]] std::vector<std::byte> read_tensor(const std::string& key);
     /// What the item itself says, whatever .metadata says about the chunk.
     [[nodiscard]] ItemHeader read_header(const std::string& key, const StoredChunk& chunk);
-    /// Bytes of a data file. Throws StorageError when it is missing.
+    /// Bytes of a data file.
     [[nodiscard]] std::uint64_t file_bytes(const std::string& relative_path);
 
     /// The whole nested state dict that was saved: dicts and lists rebuilt from the paths, tensors

@@ -23,9 +23,10 @@ class TensorReader {
 
     /// What speaks against loading tensor `key` into `live` as held by `rank`. The key must be
     /// there and hold a tensor of live's dtype under all checks; global shapes must be equal under
-    /// torch and full; under full the chunks must tile the tensor and lie in files that hold them.
-    /// `parameter` is its fqn, for the mismatch. With lost shards, the mismatch says whose: the
-    /// writer is known from the item's file name, its part from the chunks of MODEL.parameter.
+    /// torch and full; under full the chunks must tile the tensor and lie in files that hold them,
+    /// and the items that this rank will read must hold what .metadata says. `parameter` is its
+    /// fqn, for the mismatch. With lost shards, the mismatch says whose: the writer is known from
+    /// the item's file name, its part from the chunks of model.PARAMETER or from the live tensor.
     [[nodiscard]] std::vector<optim::Mismatch> check(const std::string& key,
                                                      const std::string& parameter,
                                                      const optim::Tensor& live, int rank) const;
@@ -37,9 +38,11 @@ class TensorReader {
               std::uint64_t offset_bytes, std::span<std::byte> out);
 
   private:
-    void check_chunks(const TensorEntry& entry, optim::Mismatch& mismatch,
-                      std::vector<optim::Mismatch>& found) const;
-    void name_lost_shards(const TensorEntry& entry, optim::Mismatch& mismatch) const;
+    void check_chunks(const std::string& key, const TensorEntry& entry, const Box& mine,
+                      optim::Mismatch& mismatch, std::vector<optim::Mismatch>& found) const;
+    [[nodiscard]] std::string file_fault(const StoredChunk& chunk) const;
+    [[nodiscard]] std::string header_fault(const std::string& key, const TensorEntry& entry,
+                                           const StoredChunk& chunk) const;
 
     Checkpoint* checkpoint_;
     Checks checks_;
