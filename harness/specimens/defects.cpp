@@ -1,4 +1,4 @@
-#include "defects.hpp"
+#include "specimens/defects.hpp"
 
 #include "swaplab/sim/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "group_values.hpp"
+#include "specimens/group_values.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-#include "group_values.hpp"
-#include "specimen.hpp"
+#include "specimens/group_values.hpp"
+#include "specimens/specimen.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "specimen.hpp"
+#include "specimens/specimen.hpp"
 
 #include "swaplab/sim/buffer.hpp"
 #include "swaplab/sim/error.hpp"

@@ -2,7 +2,7 @@
 
 /// SwapAdamW as it was first published, written plainly, with switches that break it as reported.
 
-#include "defects.hpp"
+#include "specimens/defects.hpp"
 
 #include "swaplab/optim/adamw_kernel.hpp"
 #include "swaplab/optim/optimizer.hpp"

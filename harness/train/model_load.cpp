@@ -1,4 +1,4 @@
-#include "model_load.hpp"
+#include "train/model_load.hpp"
 
 #include "swaplab/sim/mutant.hpp"
 

@@ -1,4 +1,4 @@
-#include "save_check.hpp"
+#include "train/save_check.hpp"
 
 #include "swaplab/sim/mutant.hpp"
 

@@ -1,7 +1,8 @@
 #include "swaplab/harness/train_engine.hpp"
 
-#include "model_load.hpp"
-#include "save_check.hpp"
+#include "train/file_check.hpp"
+#include "train/model_load.hpp"
+#include "train/save_check.hpp"
 
 #include "swaplab/optim/refusal.hpp"
 #include "swaplab/sim/agreement.hpp"
@@ -44,6 +45,7 @@ struct TrainEngine::Load {
     std::unique_ptr<optim::StateSource> source;  ///< null: the optimizer's part is not looked at
     LoadOptions options;
     bool shadow = false;
+    bool wants_state = false;
 };
 
 TrainEngine::TrainEngine(sim::Device& device, sim::Communicator& communicator, Storage& storage,
@@ -105,15 +107,13 @@ void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& requ
     Load load;
     load.options = options_of(request);
     load.shadow = request.staging == LoadOptions::Staging::shadow;
+    load.wants_state = request.optimizer && (request.load_states || request.load_args);
     sim::agree(*communicator_, "load", [&] {
         enter("plan");
         load.checkpoint.emplace(*storage_, directory);
         load.reader.emplace(*load.checkpoint, options_.checks);
         if (request.model) {
             load.model.emplace(*device_, model_, *load.reader, options_.chunk_bytes);
-        }
-        if (request.optimizer && (request.load_states || request.load_args)) {
-            load.source = make_checkpoint_source(*load.checkpoint, "optimizer", options_.checks);
         }
     });
     validate(load, directory);
@@ -133,10 +133,8 @@ void TrainEngine::validate(Load& load, const std::string& directory) {
         if (load.model && !SWAPLAB_MUTANT("engine.model_unchecked")) {
             found = load.model->check();
         }
-        if (load.source && !SWAPLAB_MUTANT("engine.optimizer_unchecked")) {
-            for (Mismatch& mismatch : optimizer_->check(*load.source, load.options)) {
-                found.push_back(std::move(mismatch));
-            }
+        if (load.wants_state) {
+            check_optimizer(load, found);
         }
     });
     optim::refuse_together(*communicator_, directory, found);
@@ -146,6 +144,21 @@ void TrainEngine::validate(Load& load, const std::string& directory) {
             load.model->prepare();
         }
     });
+}
+
+void TrainEngine::check_optimizer(Load& load, std::vector<Mismatch>& found) {
+    // A source reads the groups when it is made: missing files are refused before.
+    std::vector<Mismatch> mismatches;
+    if (options_.checks == Checks::full && !SWAPLAB_MUTANT("engine.files_unchecked")) {
+        mismatches = find_broken_files(*load.checkpoint, "optimizer.", communicator_->rank());
+    }
+    if (mismatches.empty()) {
+        load.source = make_checkpoint_source(*load.checkpoint, "optimizer", options_.checks);
+        if (!SWAPLAB_MUTANT("engine.optimizer_unchecked")) {
+            mismatches = optimizer_->check(*load.source, load.options);
+        }
+    }
+    found.insert(found.end(), mismatches.begin(), mismatches.end());
 }
 
 void TrainEngine::apply_in_place(Load& load) {

@@ -70,6 +70,7 @@ class TrainEngine {
     void enter(std::string_view phase) const;
     void refuse_torn(const SaveRequest& request) const;
     void validate(Load& load, const std::string& directory);
+    void check_optimizer(Load& load, std::vector<optim::Mismatch>& found);
     void apply_in_place(Load& load);
     void apply_shadowed(Load& load);
     void tear(const Load& load);
