@@ -86,6 +86,8 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     }
     pending_touch = {listener, info->si_addr, kind_of(context)};
     if (touch_exit != nullptr) {
+        // The handler is left by a jump, so nobody else takes back the signals that it blocks.
+        ::pthread_sigmask(SIG_SETMASK, &static_cast<ucontext_t*>(context)->uc_sigmask, nullptr);
         touch_exit();
     }
     say(report_touch());
@@ -95,8 +97,7 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
 void install_handler() {
     struct sigaction action {};
     action.sa_sigaction = on_fault;
-    // NODEFER: the handler is left by a jump, which must not leave the signal blocked.
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     ::sigemptyset(&action.sa_mask);
     ::sigaction(SIGSEGV, &action, &previous_action);
 }

@@ -16,7 +16,7 @@
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(SWAPLAB_TSAN)
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -100,14 +100,14 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_s
                                         prepare_leave(true);
                                         return std::move(outside);
                                     });
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWAPLAB_TSAN)
     sanitizer_inside_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber() {
     SWAPLAB_ASSERT(finished_ || abandoned_, "a fiber must end before it is destroyed");
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWAPLAB_TSAN)
     __tsan_destroy_fiber(sanitizer_inside_);
 #endif
     if (finished_) {
@@ -119,7 +119,7 @@ void Fiber::resume() {
     SWAPLAB_ASSERT(!finished_ && !abandoned_, "the fiber has ended");
     outer_ = std::exchange(current_fiber, this);
     swap_exception_state(&exceptions_, sizeof(exceptions_));
-#if defined(__SANITIZE_THREAD__)
+#if defined(SWAPLAB_TSAN)
     sanitizer_outside_ = __tsan_get_current_fiber();
 #endif
     set_touch_exit([] { current_fiber->leave_by_trap(); });
@@ -141,7 +141,7 @@ void Fiber::resume() {
 void Fiber::enter_fiber() {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(&sanitizer_outside_, stack_.bottom, stack_.bytes);
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(SWAPLAB_TSAN)
     __tsan_switch_to_fiber(sanitizer_inside_, 0);
 #endif
     inside_ = std::move(inside_).resume();
@@ -157,7 +157,7 @@ void Fiber::prepare_leave(bool for_good) {
 #if defined(__SANITIZE_ADDRESS__)
     __sanitizer_start_switch_fiber(for_good ? nullptr : &sanitizer_inside_, outside_stack_,
                                    outside_stack_bytes_);
-#elif defined(__SANITIZE_THREAD__)
+#elif defined(SWAPLAB_TSAN)
     __tsan_switch_to_fiber(sanitizer_outside_, 0);
 #endif
     static_cast<void>(for_good);
