@@ -34,10 +34,24 @@ struct LintOptions {
     scenario::Overrides overrides;
 };
 
+struct RunOptions {
+    CommonOptions common;
+    std::vector<std::string> paths;
+    scenario::Overrides overrides;
+    bool invert = false;
+    std::string junit;   ///< file, or empty
+    bool color = false;  ///< decided: common.color against the terminal
+    bool live = false;   ///< stderr is a terminal
+};
+
 /// Results to `out`. Errors: StorageError for paths that cannot be read.
 ExitCode list_command(const ListOptions& options, std::ostream& out);
 ExitCode lint_command(const LintOptions& options, std::ostream& out);
+/// Problems of scenario files go to `err`, and nothing runs then.
+ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream& err);
 
+/// "0.1.0".
+[[nodiscard]] std::string version_number();
 /// The text of `swaplab --help` and of `swaplab --version`.
 [[nodiscard]] std::string help_text();
 [[nodiscard]] std::string version_text();

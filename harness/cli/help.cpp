@@ -44,11 +44,15 @@ std::string help_text() {
            "Exit codes: swaplab help exit-codes\n";
 }
 
+std::string version_number() {
+    return SWAPLAB_VERSION;
+}
+
 std::string version_text() {
     return fmt::format(
         "swaplab {}\ncommit           {}\ncompiler         {}\n"
         "CUDA             off\ninstruction set  {}\n",
-        SWAPLAB_VERSION, SWAPLAB_COMMIT, compiler(), instruction_set());
+        version_number(), SWAPLAB_COMMIT, compiler(), instruction_set());
 }
 
 }  // namespace swaplab::harness::cli

@@ -1,22 +1,26 @@
 // The swaplab command: the only file that sees the command line library.
 
 #include "cli/commands.hpp"
+#include "inspect/inspect.hpp"
 #include "scenario/diagnostic.hpp"
 
 #include "swaplab/sim/error.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace swaplab::harness::cli {
 namespace {
 
 const std::vector<std::string>& command_names() {
-    static const std::vector<std::string> names{"list", "lint", "help"};
+    static const std::vector<std::string> names{"run",  "list",  "lint", "inspect",
+                                                "diff", "shard", "help"};
     return names;
 }
 
@@ -65,14 +69,36 @@ ExitCode exit_code_of(const sim::Error& error) {
     }
 }
 
+bool set_in_environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0' && std::string(value) != "0";
+}
+
+/// --color beats all; then NO_COLOR, CLICOLOR_FORCE, TERM=dumb, and whether stdout is a terminal.
+bool wants_color(const std::string& color) {
+    if (color != "auto") {
+        return color == "always";
+    }
+    const char* term = std::getenv("TERM");
+    const bool dumb = term != nullptr && std::string(term) == "dumb";
+    if (std::getenv("NO_COLOR") != nullptr || dumb) {
+        return false;
+    }
+    return set_in_environment("CLICOLOR_FORCE") || ::isatty(STDOUT_FILENO) == 1;
+}
+
 /// Everything that main() reads from the command line.
 class CommandLine {
   public:
     CommandLine() : app_("swaplab", "swaplab") {
         app_.set_help_flag("");
         app_.require_subcommand(1);
+        declare_run();
         declare_list();
         declare_lint();
+        declare_inspect();
+        declare_diff();
+        declare_shard();
     }
 
     ExitCode run(int argc, char** argv) {
@@ -85,41 +111,107 @@ class CommandLine {
             std::cerr << "error: " << error.what() << "\n  do  swaplab --help\n";
             return ExitCode::usage;
         }
-        read_assignments(assignments_, lint_.overrides);
-        if (list_command_->parsed()) {
-            if (list_.paths.empty() && !list_.words && !list_.defects) {
-                list_.paths = {"scenarios"};
-            }
-            if (list_.words && !list_.paths.empty()) {
-                list_.prefix = list_.paths.front();
-            }
-            return list_command(list_, std::cout);
+        read_assignments(assignments_, run_.overrides);
+        lint_.overrides = run_.overrides;
+        const std::string name = app_.get_subcommands().front()->get_name();
+        if (name == "run") {
+            run_.color = wants_color(run_.common.color);
+            run_.live = ::isatty(STDERR_FILENO) == 1 && !run_.common.quiet;
+            return run_command(run_, std::cout, std::cerr);
         }
-        return lint_command(lint_, std::cout);
+        if (name == "lint") {
+            return lint_command(lint_, std::cout);
+        }
+        return name == "list" ? list() : checkpoint_command(name);
     }
 
   private:
+    ExitCode list() {
+        if (list_.paths.empty() && !list_.words && !list_.defects) {
+            list_.paths = {"scenarios"};
+        }
+        if (list_.words && !list_.paths.empty()) {
+            list_.prefix = list_.paths.front();
+        }
+        return list_command(list_, std::cout);
+    }
+
+    ExitCode checkpoint_command(const std::string& name) {
+        if (name == "shard") {
+            return shard_command(shard_, std::cout);
+        }
+        const auto storage = make_posix_storage();
+        if (name == "inspect") {
+            return inspect_command(*storage, inspect_, std::cout);
+        }
+        return diff_command(*storage, diff_, std::cout);
+    }
+
+    void declare_run() {
+        CLI::App& command = *app_.add_subcommand("run", "runs scenarios");
+        command.add_option("paths", run_.paths, "files, directories, or 'family/name[case]'")
+            ->required();
+        add_overrides(command, run_.overrides, assignments_);
+        command.add_flag("--invert", run_.invert,
+                         "every expectation against its opposite: all must turn red");
+        command.add_option("--junit", run_.junit, "JUnit XML to this file, too");
+        add_common(command, run_.common);
+    }
+
     void declare_list() {
-        list_command_ = app_.add_subcommand("list", "what scenarios there are; runs nothing");
-        list_command_->add_option("paths", list_.paths, "files, directories; default scenarios/");
-        list_command_->add_flag("--words", list_.words,
-                                "the words of scenario files, those that begin with PATH");
-        list_command_->add_flag("--defects", list_.defects, "the faults that specimens have");
-        add_common(*list_command_, list_.common);
+        CLI::App& command = *app_.add_subcommand("list", "what scenarios there are; runs nothing");
+        command.add_option("paths", list_.paths, "files, directories; default scenarios/");
+        command.add_flag("--words", list_.words,
+                         "the words of scenario files, those that begin with PATH");
+        command.add_flag("--defects", list_.defects, "the faults that specimens have");
+        add_common(command, list_.common);
     }
 
     void declare_lint() {
-        lint_command_ = app_.add_subcommand("lint", "checks scenario files; runs nothing");
-        lint_command_->add_option("paths", lint_.paths, "files, directories")->required();
-        add_overrides(*lint_command_, lint_.overrides, assignments_);
-        add_common(*lint_command_, lint_.common);
+        CLI::App& command = *app_.add_subcommand("lint", "checks scenario files; runs nothing");
+        command.add_option("paths", lint_.paths, "files, directories")->required();
+        add_overrides(command, run_.overrides, assignments_);
+        add_common(command, lint_.common);
+    }
+
+    void declare_inspect() {
+        CLI::App& command =
+            *app_.add_subcommand("inspect", "is anything lost or broken in a DCP directory?");
+        command.add_option("directory", inspect_.directory, "of a checkpoint")->required();
+        command.add_option(
+            "--against", inspect_.against,
+            "where shapes of parameters are: a DCP directory, or JSON {name: [dims]}");
+        command.add_flag("--digest", inspect_.digest, "SHA-256 of every tensor: reads payload");
+        command.add_flag("--all", inspect_.all, "every row, not the first 8");
+        command.add_flag("--json", inspect_.json, "one JSON document on stdout");
+    }
+
+    void declare_diff() {
+        CLI::App& command = *app_.add_subcommand("diff",
+                                                 "first differing element of every tensor of two "
+                                                 "checkpoints");
+        command.add_option("a", diff_.a, "directory")->required();
+        command.add_option("b", diff_.b, "directory")->required();
+        command.add_flag("--all", diff_.all, "every row, not the first 8");
+        command.add_flag("--json", diff_.json, "one JSON document on stdout");
+    }
+
+    void declare_shard() {
+        CLI::App& command = *app_.add_subcommand("shard", "who holds which part of a tensor");
+        command.add_option("--shape", shard_.shape, "global, \"5,3\"")->required();
+        command.add_option("--mesh", shard_.mesh, "\"2x2\"")->required();
+        command.add_option("--placements", shard_.placements, "one per mesh axis, \"S0,R\"")
+            ->required();
+        command.add_flag("--json", shard_.json, "one JSON document on stdout");
     }
 
     CLI::App app_;
-    CLI::App* list_command_ = nullptr;
-    CLI::App* lint_command_ = nullptr;
+    RunOptions run_;
     ListOptions list_;
     LintOptions lint_;
+    InspectOptions inspect_;
+    DiffOptions diff_;
+    ShardOptions shard_;
     std::vector<std::string> assignments_;
 };
 
