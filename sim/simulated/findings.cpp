@@ -76,8 +76,8 @@ void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std:
         return;
     }
     add_finding(kind,
-                fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {} (memory "
-                            "allocated at {})",
+                fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {} "
+                            "(memory allocated at {})",
                             allocation.tag, with_thousands(conflict.bytes.begin),
                             with_thousands(conflict.bytes.end), log_.describe(later),
                             log_.describe(earlier), missing, format_site(allocation.site)),
