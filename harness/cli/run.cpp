@@ -152,7 +152,7 @@ ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream&
     const bool text = !options.common.json;
     std::size_t width = 0;
     for (const auto& [run, file] : chosen.runs) {
-        width = std::max(width, std::min<std::size_t>(run->name.size(), 72));
+        width = std::max(width, run->name.size());
     }
     if (text && chosen.runs.empty()) {
         out << fmt::format("nothing ran: no *.toml under {}\n", scenario::join(options.paths));
