@@ -15,5 +15,8 @@ namespace swaplab::oracle {
 void check_geometry(const Value& file, Tally& tally);
 void check_other_geometry(const Value& file, Tally& tally);
 void check_adamw(const Value& file, Tally& tally);
+void check_resume(const Value& file, Tally& tally);
+void check_cast_spy(const Value& file, Tally& tally);
+void check_shard(const Value& file, Tally& tally);
 
 }  // namespace swaplab::oracle

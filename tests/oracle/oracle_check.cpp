@@ -2,10 +2,12 @@
 
 #include "checks.hpp"
 #include "support/checkpoint_expectation.hpp"
+#include "support/planner_expectation.hpp"
 
 #include "swaplab/sim/error.hpp"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace swaplab::oracle {
 namespace {
@@ -61,9 +63,37 @@ constexpr Kind kinds[] = {
          return has(one, "cls") && has(one, "grads");
      },
      check_adamw},
+    {"resume cases",
+     [](const Value& file) { return has(&file, "initial_params") && has(&file, "cases"); },
+     check_resume},
+    {"shard cases",
+     [](const Value& file) {
+         const Value* one = first_of(file, "cases");
+         return has(one, "world") && has(one, "loads");
+     },
+     check_shard},
+    {"cast spy", [](const Value& file) { return has(&file, "cast") && has(&file, "device"); },
+     check_cast_spy},
 };
 
-Tally check_json(const std::string& path, const Value& file) {
+/// Adds what the comparisons in tests/support say.
+void add(const tests::ExpectationResult& result, Tally& tally) {
+    tally.agree(static_cast<std::int64_t>(result.agreeing));
+    for (const std::string& difference : result.differing) {
+        tally.differ(difference);
+    }
+    for (const std::string& why : result.not_supported) {
+        tally.unsupported(why);
+    }
+}
+
+Tally check_json(const std::string& path, const std::string& content) {
+    const Value file = parse_json(content);
+    if (has(&file, "worlds") && has(&file, "loads")) {
+        Tally tally(path, "planner");
+        add(tests::check_planner(content), tally);
+        return tally;
+    }
     const auto kind =
         std::find_if(std::begin(kinds), std::end(kinds), [&](const Kind& k) { return k.is(file); });
     if (kind == std::end(kinds)) {
@@ -81,8 +111,8 @@ template <class Check>
 Tally naming(const std::string& path, Check check) {
     try {
         return check();
-    } catch (const sim::ArgumentError& error) {
-        throw sim::ArgumentError(path + ": " + error.message(), {{"file", path}});
+    } catch (const std::logic_error& error) {  // ArgumentError, and out_of_range of short arrays
+        throw sim::ArgumentError(path + ": " + error.what(), {{"file", path}});
     }
 }
 
@@ -144,7 +174,7 @@ class Walk {
             return;
         }
         tallies_.push_back(
-            naming(path, [&] { return check_json(path, parse_json(read_text(storage_, path))); }));
+            naming(path, [&] { return check_json(path, read_text(storage_, path)); }));
     }
 
     void check_checkpoint_at(const std::string& path) {
@@ -163,14 +193,7 @@ class Walk {
 
     void compare(const std::string& directory, const std::string& expected) {
         const auto result = tests::check_checkpoint(storage_, directory, expected);
-        Tally& tally = tallies_.emplace_back(directory, "checkpoint");
-        tally.agree(static_cast<std::int64_t>(result.agreeing));
-        for (const std::string& difference : result.differing) {
-            tally.differ(difference);
-        }
-        for (const std::string& why : result.not_supported) {
-            tally.unsupported(why);
-        }
+        add(result, tallies_.emplace_back(directory, "checkpoint"));
     }
 
     harness::Storage& storage_;

@@ -5,6 +5,8 @@
 #include "swaplab/sim/error.hpp"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
 
 namespace swaplab::oracle {
@@ -94,6 +96,61 @@ TEST(OracleCheck, AnAdamwStepFromHandIsComparedOnEveryPath) {
     EXPECT_EQ(wrong.differing(), 2);
     EXPECT_THAT(wrong.first_differences().at(0),
                 HasSubstr("one, single: step 1, parameter 0: p[0] expected 3fc00010"));
+}
+
+std::string read_data(const std::string& path) {
+    std::ifstream file(std::string(SWAPLAB_TEST_DATA) + "/" + path);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// `path` with the first `from` replaced: a row that must differ then.
+Tally check_changed(const std::string& path, const std::string& from, const std::string& to) {
+    std::string content = read_data(path);
+    const std::size_t at = content.find(from);
+    EXPECT_NE(at, std::string::npos);
+    return check_content(content.replace(at, from.size(), to));
+}
+
+TEST(OracleCheck, PlannerAgreesInEveryPlan) {
+    const Tally tally = check_one("dcp/planner.json");
+    EXPECT_EQ(tally.agreeing(), 2072);
+    EXPECT_EQ(tally.not_supported(), 0);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+TEST(OracleCheck, ResumesOnSpecimensAndOnOursAreWhatPytorchSaw) {
+    const Tally tally = check_one("swap_adamw/resume_cases.json");
+    EXPECT_EQ(tally.agreeing(), 464);
+    EXPECT_EQ(tally.not_supported(), 47);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+TEST(OracleCheck, ShardedSavesAndLoadsAreWhatPytorchSaw) {
+    const Tally tally = check_one("swap_adamw/shard_cases.json");
+    EXPECT_EQ(tally.agreeing(), 797);
+    EXPECT_EQ(tally.not_supported(), 251);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+TEST(OracleCheck, DeviceBytesOfLoadsAreWhatPytorchSaw) {
+    const Tally tally = check_one("swap_adamw/cast_spy.json");
+    EXPECT_EQ(tally.agreeing(), 16);
+    EXPECT_EQ(tally.not_supported(), 56);
+    EXPECT_THAT(tally.first_differences(), IsEmpty());
+}
+
+TEST(OracleCheck, OneChangedFigureOfAReplayDiffers) {
+    EXPECT_EQ(check_changed("swap_adamw/cast_spy.json", "\"load_peak_over_before\":32832",
+                            "\"load_peak_over_before\":32833")
+                  .differing(),
+              1);
+    EXPECT_EQ(check_changed("swap_adamw/resume_cases.json", "\"equals_uninterrupted\":true",
+                            "\"equals_uninterrupted\":false")
+                  .differing(),
+              1);
+    EXPECT_EQ(check_changed("swap_adamw/shard_cases.json", "\"a.exp_avg\":[1]", "\"a.exp_avg\":[0]")
+                  .differing(),
+              1);
 }
 
 TEST(OracleCheck, ADirectoryIsWalkedAndCheckpointsMeetTheirExpectedFiles) {

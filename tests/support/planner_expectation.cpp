@@ -3,7 +3,6 @@
 #include "checkpoint/planner.hpp"
 #include "support/expected_value.hpp"
 
-#include <fstream>
 #include <map>
 
 namespace swaplab::tests {
@@ -257,9 +256,8 @@ class PlannerChecker {
 
 }  // namespace
 
-ExpectationResult check_planner(const std::string& planner_file) {
-    std::ifstream stream(planner_file);
-    return PlannerChecker().run(Json::parse(stream));
+ExpectationResult check_planner(const std::string& json) {
+    return PlannerChecker().run(Json::parse(json));
 }
 
 }  // namespace swaplab::tests

@@ -9,7 +9,7 @@
 namespace swaplab::tests {
 
 /// Every world: each rank's local plan, both global plans with their metadata or error. Every load
-/// pair: each rank's read items or error.
-[[nodiscard]] ExpectationResult check_planner(const std::string& planner_file);
+/// pair: each rank's read items or error. `json`: the text of the file.
+[[nodiscard]] ExpectationResult check_planner(const std::string& json);
 
 }  // namespace swaplab::tests

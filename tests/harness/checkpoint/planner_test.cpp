@@ -5,11 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 namespace swaplab::tests {
 namespace {
 
 TEST(Planner, AgreesWithPytorchInEveryWorldAndLoadPair) {
-    const ExpectationResult result = check_planner(SWAPLAB_TEST_DATA "/dcp/planner.json");
+    std::ifstream file(SWAPLAB_TEST_DATA "/dcp/planner.json");
+    const ExpectationResult result =
+        check_planner({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
     EXPECT_THAT(result.differing, testing::IsEmpty());
     EXPECT_GE(result.agreeing, 1000U);
 }
