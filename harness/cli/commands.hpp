@@ -47,6 +47,8 @@ struct RunOptions {
 /// Results to `out`. Errors: StorageError for paths that cannot be read.
 ExitCode list_command(const ListOptions& options, std::ostream& out);
 ExitCode lint_command(const LintOptions& options, std::ostream& out);
+/// Tells stories in sentences; problems of files go to `err`.
+ExitCode explain_command(const LintOptions& options, std::ostream& out, std::ostream& err);
 /// Problems of scenario files go to `err`, and nothing runs then.
 ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream& err);
 

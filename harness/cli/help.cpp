@@ -37,9 +37,14 @@ std::string help_text() {
            "would do, in words\n"
            "              list --words, list --defects   the language; the faults that specimens "
            "have\n"
+           "Checkpoints   inspect DIR                    is anything lost or broken?   (exit 0 "
+           "nothing found, 1 finding, 3 cannot tell)\n"
+           "              diff A B                       first differing element of every tensor\n"
+           "              shard                          who holds which part of a tensor\n"
            "Examples      swaplab run scenarios/ --junit report.xml\n"
            "              swaplab run 'references/stale_groups[swap_adamw]' -v\n"
            "              swaplab lint mine/resume.toml\n"
+           "              swaplab inspect runs/step-300 --against runs/model\n"
            "Everywhere    --json  --color auto|always|never  -q  -v  --version  --help          "
            "Exit codes: swaplab help exit-codes\n";
 }

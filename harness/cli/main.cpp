@@ -19,8 +19,8 @@ namespace swaplab::harness::cli {
 namespace {
 
 const std::vector<std::string>& command_names() {
-    static const std::vector<std::string> names{"run",  "list",  "lint", "inspect",
-                                                "diff", "shard", "help"};
+    static const std::vector<std::string> names{"run",     "list", "lint",  "explain",
+                                                "inspect", "diff", "shard", "help"};
     return names;
 }
 
@@ -96,6 +96,7 @@ class CommandLine {
         declare_run();
         declare_list();
         declare_lint();
+        declare_explain();
         declare_inspect();
         declare_diff();
         declare_shard();
@@ -121,6 +122,9 @@ class CommandLine {
         }
         if (name == "lint") {
             return lint_command(lint_, std::cout);
+        }
+        if (name == "explain") {
+            return explain_command(lint_, std::cout, std::cerr);
         }
         return name == "list" ? list() : checkpoint_command(name);
     }
@@ -169,6 +173,14 @@ class CommandLine {
 
     void declare_lint() {
         CLI::App& command = *app_.add_subcommand("lint", "checks scenario files; runs nothing");
+        command.add_option("paths", lint_.paths, "files, directories")->required();
+        add_overrides(command, run_.overrides, assignments_);
+        add_common(command, lint_.common);
+    }
+
+    void declare_explain() {
+        CLI::App& command =
+            *app_.add_subcommand("explain", "tells what scenarios would do; runs nothing");
         command.add_option("paths", lint_.paths, "files, directories")->required();
         add_overrides(command, run_.overrides, assignments_);
         add_common(command, lint_.common);

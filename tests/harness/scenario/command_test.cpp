@@ -1,0 +1,178 @@
+#include "support/temporary_directory.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/wait.h>
+
+namespace swaplab::harness {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Ran {
+    int exit = -1;
+    std::string out;  ///< stdout and stderr
+};
+
+/// Runs the built command in `directory`.
+Ran swaplab(const std::string& directory, const std::string& arguments) {
+    const std::string line =
+        "cd '" + directory + "' && '" SWAPLAB_COMMAND "' " + arguments + " 2>&1";
+    Ran ran;
+    FILE* pipe = ::popen(line.c_str(), "r");
+    std::array<char, 4096> buffer{};
+    while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+        ran.out.append(buffer.data(), count);
+    }
+    ran.exit = WEXITSTATUS(::pclose(pipe));
+    return ran;
+}
+
+const std::string good =
+    "scenario.name = 'n'\nscenario.why = 'w'\nparam = [{ name = 'a', shape = [4] }]\n"
+    "step = [{ train = 1, expect.device.peak = ['1 resident', '1 ring'] }]\n";
+const std::string passes = "case = [{ optimizer = 'swap_adamw', verdict = 'passes' }]\n";
+
+class Command : public testing::Test {
+  protected:
+    void write(const std::string& name, const std::string& text) const {
+        std::ofstream(home_.path() + "/" + name) << text;
+    }
+    [[nodiscard]] std::string read(const std::string& name) const {
+        std::stringstream text;
+        text << std::ifstream(home_.path() + "/" + name).rdbuf();
+        return text.str();
+    }
+    [[nodiscard]] Ran run(const std::string& arguments) const {
+        return swaplab(home_.path(), arguments);
+    }
+
+  private:
+    tests::TemporaryDirectory home_;
+};
+
+TEST_F(Command, WithoutArgumentsPrintsHelpAndExits2) {
+    const Ran ran = run("");
+    EXPECT_EQ(ran.exit, 2);
+    EXPECT_THAT(ran.out, HasSubstr("swaplab run scenarios/ --junit report.xml"));
+    EXPECT_EQ(run("--help").exit, 0);
+    EXPECT_THAT(run("help exit-codes").out, HasSubstr("a rank hung"));
+    EXPECT_THAT(run("--version").out, HasSubstr("instruction set"));
+}
+
+TEST_F(Command, NamesTheNearestCommand) {
+    const Ran ran = run("inspcet x");
+    EXPECT_EQ(ran.exit, 2);
+    EXPECT_THAT(ran.out, HasSubstr("unknown command \"inspcet\"; nearest: inspect"));
+}
+
+TEST_F(Command, ExitCodesSayWhatHappened) {
+    write("good.toml", good + passes);
+    write("bad.toml", "scenario.nam = 'n'\n");
+    write("fails.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\n"
+          "param = [{ name = 'a', shape = [4] }]\n"
+          "step = [{ train = 1, expect.device.peak = '1 B' }]\n" +
+              passes);
+    EXPECT_EQ(run("run good.toml").exit, 0);
+    EXPECT_EQ(run("run fails.toml").exit, 1);
+    EXPECT_EQ(run("run bad.toml").exit, 2);
+    EXPECT_EQ(run("lint bad.toml").exit, 2);
+    EXPECT_EQ(run("run --nonsense").exit, 2);
+    EXPECT_EQ(run("run good.toml --set x").exit, 2);
+    EXPECT_EQ(run("run 'good[adamw]'").exit, 2);
+    EXPECT_EQ(run("run missing.toml").exit, 4);
+    EXPECT_EQ(run("run good.toml --junit no/such/dir.xml").exit, 4);
+    const Ran all = run("run good.toml bad.toml");
+    EXPECT_EQ(all.exit, 2);
+    EXPECT_THAT(all.out, Not(HasSubstr("PASS")));  // found before anything runs
+}
+
+TEST_F(Command, NothingToRunExits3) {
+    write("note.txt", "x");
+    const Ran ran = run("run .");
+    EXPECT_EQ(ran.exit, 3);
+    EXPECT_THAT(ran.out, HasSubstr("nothing ran: no *.toml under ."));
+    EXPECT_THAT(ran.out, HasSubstr("0 passed, 0 failed, 0 skipped"));
+}
+
+TEST_F(Command, AFailureEndsWithTheLineThatRepeatsIt) {
+    write("it.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\n"
+          "param = [{ name = 'a', shape = [4] }]\n"
+          "step = [{ train = 1, expect.device.peak = '95 B' }]\n" +
+              passes);
+    const Ran ran = run("run it.toml --seed 7 --color never");
+    EXPECT_THAT(ran.out, HasSubstr("device peak 64 B (bound 95 B)"));
+    EXPECT_THAT(ran.out, HasSubstr("again    swaplab run 'it[swap_adamw]' --seed 7\n"));
+    EXPECT_THAT(ran.out, HasSubstr("0 passed, 1 failed, 0 skipped"));
+    EXPECT_EQ(run("run 'it[swap_adamw]' --seed 7").exit, 1);
+}
+
+TEST_F(Command, WritesJsonAndJunitThatReadBack) {
+    write("it.toml", good + passes);
+    const Ran ran = run("run it.toml --json --junit report.xml");
+    const auto json = nlohmann::json::parse(ran.out);
+    EXPECT_EQ(json["schema"], "swaplab.run/1");
+    EXPECT_EQ(json["passed"], 1);
+    EXPECT_EQ(json["runs"][0]["status"], "pass");
+    EXPECT_EQ(json["runs"][0]["checks"][0]["measured"], 64);
+    const std::string xml = read("report.xml");
+    EXPECT_THAT(xml, HasSubstr("<testsuites tests=\"1\" failures=\"0\" skipped=\"0\""));
+    EXPECT_THAT(xml, HasSubstr("name=\"it[swap_adamw]\""));
+    EXPECT_EQ(nlohmann::json::parse(run("lint it.toml --json").out)["errors"], 0);
+    EXPECT_EQ(nlohmann::json::parse(run("list it.toml --json").out)["scenarios"][0]["id"], "it");
+}
+
+TEST_F(Command, PrintsTheSameResultsTwice) {
+    write("it.toml", good + passes);
+    const auto digest = [](const std::string& out) {
+        const std::size_t at = out.find("digest ");
+        return out.substr(at, 15);
+    };
+    EXPECT_EQ(digest(run("run it.toml").out), digest(run("run it.toml").out));
+    EXPECT_NE(digest(run("run it.toml").out), digest(run("run it.toml --seed 2").out));
+}
+
+TEST_F(Command, ColoursOnlyWhenAsked) {
+    write("it.toml", good + passes);
+    EXPECT_THAT(run("run it.toml").out, Not(HasSubstr("\x1b[")));
+    EXPECT_THAT(run("run it.toml --color always").out, HasSubstr("\x1b[32m"));
+}
+
+TEST_F(Command, InvertTurnsEveryExpectationRed) {
+    write("it.toml", good + passes);
+    const Ran ran = run("run it.toml --invert");
+    EXPECT_EQ(ran.exit, 0);
+    EXPECT_THAT(ran.out, HasSubstr("4 of 4 opposites turned red"));
+}
+
+TEST_F(Command, ExplainsWithoutRunning) {
+    write("it.toml", good + passes);
+    const Ran ran = run("explain it.toml");
+    EXPECT_EQ(ran.exit, 0);
+    EXPECT_THAT(ran.out, HasSubstr("1 training step"));
+    EXPECT_THAT(ran.out, HasSubstr("64 B on rank 0"));
+}
+
+TEST_F(Command, AStepBeyondItsTimeLimitIsAHang) {
+    write("it.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\nscenario.timeout = '1 ms'\n"
+          "param = [{ name = 'a', shape = [64] }]\n"
+          "step = [{ train = 100000 }]\n" +
+              passes);
+    const Ran ran = run("run it.toml");
+    EXPECT_EQ(ran.exit, 5);
+    EXPECT_THAT(ran.out, HasSubstr("HANG"));
+}
+
+}  // namespace
+}  // namespace swaplab::harness

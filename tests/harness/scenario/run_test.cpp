@@ -1,0 +1,220 @@
+#include "scenario/gradient_file.hpp"
+#include "scenario/scenario_file.hpp"
+#include "scenario/seeded_values.hpp"
+#include "scenario/verdict.hpp"
+
+#include "swaplab/sim/error.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+namespace swaplab::harness::scenario {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const std::string model =
+    "scenario.name = \"n\"\nscenario.why = \"w\"\nworld.size = 2\noptimizer.bucket = \"8 "
+    "elements\"\n"
+    "param = [{ name = \"a\", shape = [5, 3], placements = [\"Shard(0)\"] },\n"
+    "         { name = \"b\", shape = [4] }, { name = \"empty\", shape = [0, 2] }]\n";
+
+Verdict verdict_of(const std::string& steps, const std::string& which, const std::string& more = "",
+                   const Overrides& overrides = {}) {
+    const ScenarioFile file = parse_scenario(
+        "it.toml", model + "step = [" + steps + "]\ncase = [{ " + which + " }]\n" + more,
+        overrides);
+    for (const Diagnostic& diagnostic : file.diagnostics.all()) {
+        ADD_FAILURE() << format(diagnostic, file.path, file.source);
+    }
+    return file.runs.empty() ? Verdict{} : execute(file.runs.front());
+}
+
+const std::string ours = "optimizer = \"swap_adamw\", verdict = \"passes\"";
+
+std::string why(const Verdict& verdict) {
+    std::string out = verdict.headline;
+    for (const Check& check : verdict.checks) {
+        if (!check.ok) {
+            out += "\n" + check.path + ": " + check.summary;
+        }
+    }
+    return out;
+}
+
+TEST(Play, ResumesBitForBitInEveryWorld) {
+    for (const std::int64_t world : {1, 2, 3, 4}) {
+        Overrides overrides;
+        overrides.world = world;
+        const Verdict verdict = verdict_of(
+            "{ train = 3 }, { save = \"ckpt\" }, { restart = {} }, "
+            "{ load = \"ckpt\", expect.everything.same_as = \"uninterrupted\" }, "
+            "{ train = 2, expect.everything.same_as = \"adamw\" }",
+            ours, "", overrides);
+        EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
+    }
+}
+
+TEST(Play, APeakOneByteOffFails) {
+    const std::string peak = "{ train = 1, expect.device.peak = [\"1 resident\", \"1 ring\"";
+    EXPECT_EQ(verdict_of(peak + "] }", ours).status, Status::pass);
+    EXPECT_EQ(verdict_of(peak + ", \"1 B\"] }", ours).status, Status::fail);
+    EXPECT_EQ(verdict_of(peak + ", \"-1 B\"] }", ours).status, Status::fail);
+}
+
+TEST(Play, EqualSeedsHaveEqualDigests) {
+    const std::string steps = "{ train = 3, expect.params.differs_from = \"start\" }";
+    Overrides one;
+    one.seed = 1;
+    one.set = {{"device.schedule", "random"}};
+    Overrides two = one;
+    two.seed = 2;
+    const std::uint64_t first = verdict_of(steps, ours, "", one).digest;
+    EXPECT_EQ(verdict_of(steps, ours, "", one).digest, first);
+    EXPECT_NE(verdict_of(steps, ours, "", two).digest, first);
+}
+
+TEST(Play, AFaultThatIsNeverReachedFailsTheRun) {
+    const Verdict verdict = verdict_of("{ train = 1, fault = { at = \"copy\", nth = 999 } }", ours);
+    EXPECT_EQ(verdict.status, Status::fail);
+    EXPECT_THAT(why(verdict), HasSubstr("the fault did not happen: rank 0 did not pass copy 999"));
+}
+
+TEST(Play, FaultsOfEverySeamBreakTheirStep) {
+    struct Case {
+        const char* step;
+        const char* at;
+        const char* kind;
+    };
+    for (const Case& one :
+         {Case{"train = 1", "device_alloc", "out_of_memory"}, Case{"train = 1", "copy", "device"},
+          Case{"train = 1", "launch", "device"}, Case{"save = \"x\"", "open", "storage"},
+          Case{"save = \"x\"", "write", "storage"}, Case{"save = \"x\"", "fsync", "storage"},
+          Case{"save = \"x\"", "rename", "storage"}, Case{"save = \"x\"", "mkdir", "storage"},
+          Case{"save = \"x\"", "plan", "storage"}, Case{"save = \"x\"", "stage", "storage"},
+          Case{"save = \"x\"", "publish", "storage"}}) {
+        // What a failed save left may be looked at, but must not be loadable by accident.
+        const std::string step = one.step;
+        const std::string then = step.starts_with("save")
+                                     ? ", { load = \"x\", expect.error = { naming = [\"x\"] } }"
+                                     : "";
+        const Verdict verdict = verdict_of(
+            "{ " + step + ", fault = { at = \"" + one.at + "\" }, expect.error = { kind = \"" +
+                one.kind + "\", naming = [\"rank 0\"], leaves = \"anything\" } }" + then,
+            ours);
+        bool failed_as_expected = false;
+        for (const Check& check : verdict.checks) {
+            failed_as_expected = failed_as_expected || check.error_kind == one.kind;
+        }
+        EXPECT_TRUE(failed_as_expected) << one.at << ": " << why(verdict);
+    }
+}
+
+TEST(Play, ForeignExceptionsAreErrors) {
+    const Verdict verdict = verdict_of(
+        "{ train = 1, fault = { at = \"launch\", then = \"throw\" } }",
+        "specimen = [], fails = [{ expect = \"train.runs\", found = \"exception\" }]", "");
+    EXPECT_EQ(verdict.status, Status::caught) << why(verdict);
+}
+
+TEST(Play, KeepsSavesOnDiskApartAndRemovesThem) {
+    const auto count = [] {
+        std::size_t found = 0;
+        for (const auto& entry :
+             std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
+            found += entry.path().filename().string().starts_with("swaplab-run-") ? 1U : 0U;
+        }
+        return found;
+    };
+    const std::size_t before = count();
+    const Verdict verdict = verdict_of(
+        "{ train = 2 }, { save = \"ckpt\", expect.files.present = [\".metadata\", \"*.distcp\"] }, "
+        "{ restart.world.size = 1 }, { load = \"ckpt\", expect.everything.same_as = "
+        "\"uninterrupted\" }",
+        ours, "storage.kind = \"posix\"\n");
+    EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
+    EXPECT_EQ(count(), before);
+}
+
+TEST(Play, EditsAndDamagesWhatIsSaved) {
+    const Verdict edited = verdict_of(
+        "{ train = 2 }, { save = { to = \"x\", via = \"memory\" } }, "
+        "{ edit = { in = \"x\", of = \"a\", key = \"exp_avg\", set = 0.5 } }, "
+        "{ load = \"x\", expect.moments = { of = \"a\", key = \"exp_avg\", is = 0.5 } }, "
+        "{ edit = { in = \"x\", group = 0, key = \"lr\", set = 0.25 } }, "
+        "{ load = \"x\", expect.groups.is = { lr = 0.25 } }, "
+        "{ edit = { in = \"x\", of = \"a\", key = \"exp_avg\", shape = [4, 3] } }, "
+        "{ load = \"x\", expect.refused.naming = [\"a\", \"exp_avg\", \"[4, 3]\", \"[5, 3]\"] }",
+        ours);
+    EXPECT_EQ(edited.status, Status::pass) << why(edited);
+    const Verdict damaged = verdict_of(
+        "{ train = 2 }, { save = \"x\" }, "
+        "{ edit = { in = \"x\", of = \"a\", key = \"exp_avg\", set = 0.5 } }, "
+        "{ load = \"x\", expect.moments = { of = \"a\", key = \"exp_avg\", is = 0.5 } }, "
+        "{ damage = { in = \"x\", of = \"a\", truncate = \"10 B\" } }, "
+        "{ load = \"x\", expect.error = { naming = [\"a\"] } }",
+        ours);
+    EXPECT_EQ(damaged.status, Status::pass) << why(damaged);
+}
+
+TEST(Play, SetsAndSchedulesReachTheGroups) {
+    const Verdict verdict = verdict_of(
+        "{ train = { steps = 2, lr = [0.5, 0.125] }, expect.groups.is = { lr = 0.125 } }, "
+        "{ set = { param = \"b\", weight_decay = 0.0 }, expect.groups.is = { weight_decay = 0.0 } "
+        "}, { set = { group = 0, lr = 0.0 } }, { train = 1, expect.params.same_as = \"before\" }",
+        ours);
+    EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
+}
+
+TEST(Play, AddsGroupsInTheRunningProcess) {
+    const Verdict verdict = verdict_of(
+        "{ train = 1 }, { add_param_group = { lr = 0.1, params = [{ name = \"late\", shape = [9] "
+        "}] } }, { train = 2, expect = { steps.is = { a = 3, late = 2 }, device.peak = [\"1 "
+        "resident\", \"1 ring\"], everything.same_as = \"adamw\" } }",
+        ours);
+    EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
+}
+
+TEST(Play, ConstructionIsMeasuredByRestart) {
+    const Verdict verdict = verdict_of(
+        "{ restart = {}, expect.device.peak = \"1 resident\" }",
+        "specimen = [\"device_init\"], fails = [{ expect = \"restart.device.peak\", found = "
+        "[\"1 resident\", \"36 B\"] }]");
+    EXPECT_EQ(verdict.status, Status::caught) << why(verdict);
+}
+
+TEST(SeededValues, AreTheSameInEveryWorldAndNeverRepeat) {
+    std::set<float> seen;
+    for (std::int64_t step = 1; step <= 50; ++step) {
+        for (std::int64_t index = 0; index < 50; ++index) {
+            seen.insert(seeded_gradient(1, "a", index, step));
+        }
+    }
+    EXPECT_GT(seen.size(), 2490U);
+    EXPECT_EQ(seeded_gradient(1, "a", 7, 3), seeded_gradient(1, "a", 7, 3));
+    EXPECT_NE(seeded_gradient(1, "a", 7, 3), seeded_gradient(2, "a", 7, 3));
+    EXPECT_NE(seeded_gradient(1, "a", 7, 3), seeded_gradient(1, "b", 7, 3));
+}
+
+TEST(SeededValues, GlobalIndicesFollowTheBox) {
+    EXPECT_THAT(global_indices({4, 3}, {{1, 1}, {2, 2}}), testing::ElementsAre(4, 5, 7, 8));
+    EXPECT_THAT(global_indices({}, {{}, {}}), testing::ElementsAre(0));
+    EXPECT_THAT(global_indices({0, 2}, {{0, 0}, {0, 2}}), IsEmpty());
+    EXPECT_EQ(index_text({4, 3}, 7), "[2,1]");
+}
+
+TEST(GradientFiles, AreReadAsBits) {
+    const GradientFile file(std::string(SWAPLAB_TEST_DATA) + "/scenario/gradients.json");
+    EXPECT_THAT(file.at(2, "b", 2), testing::ElementsAre(1.0F, -2.0F));
+    EXPECT_THROW((void)file.at(3, "b", 2), sim::ArgumentError);
+    EXPECT_THROW((void)file.at(1, "b", 3), sim::ArgumentError);
+    EXPECT_THROW((void)file.at(1, "x", 2), sim::ArgumentError);
+    EXPECT_THROW(GradientFile("no/such.json"), sim::StorageError);
+}
+
+}  // namespace
+}  // namespace swaplab::harness::scenario
