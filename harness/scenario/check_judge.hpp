@@ -10,6 +10,9 @@
 
 namespace swaplab::harness::scenario {
 
+/// Up to the first line break.
+[[nodiscard]] std::string first_line(const std::string& text);
+
 /// Fills a Check whose expectation was reached.
 class CheckJudge {
   public:
