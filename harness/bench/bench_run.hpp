@@ -1,0 +1,45 @@
+#pragma once
+
+/// A training run for benchmarks: one replicated or row-sharded parameter per rank.
+
+#include "swaplab/harness/train_engine.hpp"
+#include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/simulated_device.hpp"
+#include "swaplab/sim/stream.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace swaplab::bench {
+
+/// Seconds that `work` takes.
+template <class F>
+double seconds_of(F work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// The model of one rank, gradients set, on a device of its own.
+class BenchRun {
+  public:
+    /// `elements` of the global parameter; `size` ranks share them by rows.
+    BenchRun(sim::Communicator& communicator, std::int64_t elements);
+
+    [[nodiscard]] sim::Device& device() noexcept { return *device_; }
+    [[nodiscard]] std::vector<optim::ParameterPtr> model() const { return {param_}; }
+    [[nodiscard]] std::vector<optim::ParamGroup> groups() const;
+    /// Buckets of 64 Ki elements, 3 slots.
+    [[nodiscard]] std::unique_ptr<optim::Optimizer> make_swap_adamw(
+        sim::Communicator& communicator);
+
+  private:
+    std::unique_ptr<sim::SimulatedDevice> device_;
+    sim::Stream stream_;
+    optim::ParameterPtr param_;
+};
+
+}  // namespace swaplab::bench
