@@ -18,7 +18,9 @@ bool ends_with_any(std::string_view text, const std::vector<std::string_view>& s
                        [&](std::string_view suffix) { return text.ends_with(suffix); });
 }
 
-bool is_header(std::string_view path) { return ends_with_any(path, {".hpp", ".cuh"}); }
+bool is_header(std::string_view path) {
+    return ends_with_any(path, {".hpp", ".cuh"});
+}
 
 bool is_source(std::string_view path) {
     return is_header(path) || ends_with_any(path, {".cpp", ".cu"});
@@ -155,9 +157,8 @@ Complaints columns(const File& file) {
 
 Complaints ascii(const File& file) {
     return each_line(file, [](const std::string& line) -> std::string {
-        const bool plain = std::all_of(line.begin(), line.end(), [](char c) {
-            return c == '\t' || (c >= ' ' && c <= '~');
-        });
+        const bool plain = std::all_of(line.begin(), line.end(),
+                                       [](char c) { return c == '\t' || (c >= ' ' && c <= '~'); });
         return plain ? "" : "a character outside printable ASCII";
     });
 }
@@ -202,7 +203,12 @@ Complaints console_output(const File& file) {
 
 Complaints leftovers(const File& file) {
     // Spelled in two parts: this file is checked too.
-    static const std::regex pattern("\\b(FIX" "ME|TO" "DO|XX" "X|HA" "CK)\\b");
+    static const std::regex pattern(
+        "\\b(FIX"
+        "ME|TO"
+        "DO|XX"
+        "X|HA"
+        "CK)\\b");
     return each_line(file, [](const std::string& line) -> std::string {
         std::smatch match;
         return std::regex_search(line, match, pattern) ? match.str() + ": finish it" : "";
@@ -211,7 +217,12 @@ Complaints leftovers(const File& file) {
 
 Complaints machine_paths(const File& file) {
     static const std::regex pattern(
-        "(^|[^A-Za-z0-9_.$}-])/(wor" "k|roo" "t|hom" "e|User" "s)/|[a-z]\\.(debian|pypi)\\.or" "g");
+        "(^|[^A-Za-z0-9_.$}-])/(wor"
+        "k|roo"
+        "t|hom"
+        "e|User"
+        "s)/|[a-z]\\.(debian|pypi)\\.or"
+        "g");
     return each_line(file, [](const std::string& line) -> std::string {
         std::smatch match;
         return std::regex_search(line, match, pattern) ? match.str() + ": names one machine" : "";

@@ -1,6 +1,6 @@
-#include <set>
-
 #include "rules.hpp"
+
+#include <set>
 
 namespace swaplab::style {
 namespace {
@@ -72,13 +72,21 @@ const std::vector<Example>& examples() {
         {"console output",
          {"harness/cli/a.cpp", "std::cout << text;\n"},
          {"harness/report/a.cpp", "std::cout << text;\n"}},
-        {"leftovers", {"sim/a.cpp", "// why\n"}, {"sim/a.cpp", "// FIX" "ME later\n"}},
+        {"leftovers",
+         {"sim/a.cpp", "// why\n"},
+         {"sim/a.cpp",
+          "// FIX"
+          "ME later\n"}},
         {"machine paths",
          {"script/a", "cd \"$(dirname \"$0\")/../work/\"\n"},
-         {"script/a", "cd /hom" "e/somebody\n"}},
+         {"script/a",
+          "cd /hom"
+          "e/somebody\n"}},
         {"properties throw",
          {"properties/a_properties.cpp", "PROP_EQ(a, b);\n"},
-         {"properties/a_properties.cpp", "EXPECT_" "EQ(a, b);\n"}},
+         {"properties/a_properties.cpp",
+          "EXPECT_"
+          "EQ(a, b);\n"}},
     };
     return all;
 }

@@ -1,9 +1,9 @@
+#include "rules.hpp"
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include "rules.hpp"
 
 namespace swaplab::style {
 namespace {
