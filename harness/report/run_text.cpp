@@ -104,7 +104,11 @@ std::string shell_line(const std::vector<std::string>& words) {
         const bool plain = word.find_first_not_of(
                                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "_-./=") == std::string::npos;
-        quoted.push_back(plain ? word : "'" + word + "'");
+        std::string inner;
+        for (const char c : word) {
+            inner += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        }
+        quoted.push_back(plain ? word : "'" + inner + "'");
     }
     return scenario::join(quoted, " ");
 }

@@ -2,6 +2,8 @@
 
 #include "scenario/check_judge.hpp"
 
+#include "swaplab/sim/mutant.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -84,6 +86,9 @@ std::string changed_memory(const StepRecord& record) {
 
 std::string CheckJudge::fault_note() const {
     const auto& fault = all_.run_.steps[*index_].fault;
+    if (SWAPLAB_MUTANT("judge.fault_unreached")) {
+        return "";
+    }
     if (fault && !ranks()[static_cast<std::size_t>(fault->rank)].fault_happened) {
         return fmt::format("the fault did not happen: rank {} did not pass {} {} time{}",
                            fault->rank, fault->at, fault->nth, fault->nth == 1 ? "" : "s");
@@ -171,7 +176,7 @@ std::optional<std::string> CheckJudge::fails_wrongly(const StepRecord& record, i
         const bool there =
             std::any_of(fields.begin(), fields.end(),
                         [&](const sim::ErrorField& field) { return names(field, wanted); });
-        if (!there) {
+        if (!there && !SWAPLAB_MUTANT("judge.names_ignored")) {
             return fmt::format("rank {}: the error does not carry \"{}\": {}", rank, wanted,
                                first_line(record.error->text));
         }
@@ -180,7 +185,7 @@ std::optional<std::string> CheckJudge::fails_wrongly(const StepRecord& record, i
         return record.after.torn ? std::nullopt
                                  : std::optional(fmt::format("rank {} is not marked torn", rank));
     }
-    if (spec.leaves == ErrorSpec::Leaves::unchanged) {
+    if (spec.leaves == ErrorSpec::Leaves::unchanged && !SWAPLAB_MUTANT("judge.change_allowed")) {
         std::string what = changed(record.before, record.after);
         what = what.empty() ? changed_memory(record) : what;
         what = what.empty() && record.after.torn != record.before.torn ? "the torn mark" : what;

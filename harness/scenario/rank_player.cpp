@@ -6,6 +6,7 @@
 #include "swaplab/optim/adamw.hpp"
 #include "swaplab/optim/refusal.hpp"
 #include "swaplab/optim/swap_adamw.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
@@ -241,6 +242,9 @@ void RankPlayer::remember(const Step& step) {
     if (const auto* load = std::get_if<LoadStep>(&step.action)) {
         const Saved& saved = stage_.saves->at(load->from);
         if (saved.history != nullptr) {
+            if (SWAPLAB_MUTANT("play.load_keeps_history")) {
+                return;
+            }
             history_ = *saved.history;
             return;
         }

@@ -3,6 +3,7 @@
 #include "scenario/seeded_values.hpp"
 
 #include "swaplab/sim/error.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
@@ -52,7 +53,8 @@ void add_part(GlobalTensor& whole, std::vector<bool>& written, const CapturedTen
         const auto at = static_cast<std::size_t>(positions[i]);
         std::byte* to = whole.bytes.data() + at * element;
         const std::byte* from = part.bytes.data() + i * element;
-        if (written[at] && std::memcmp(to, from, element) != 0 && whole.problem.empty()) {
+        if (written[at] && std::memcmp(to, from, element) != 0 && whole.problem.empty() &&
+            !SWAPLAB_MUTANT("judge.replicas_differ")) {
             whole.problem = fmt::format("replicas differ: rank {} at {}", rank,
                                         index_text(whole.shape, positions[i]));
         }

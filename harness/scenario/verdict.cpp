@@ -1,6 +1,7 @@
 #include "scenario/verdict.hpp"
 
 #include "swaplab/sim/digest.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
@@ -174,7 +175,9 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
             verdict.problems.push_back(fmt::format("{}: {}", check.path, wrong));
         }
     }
-    note_uncaught(which, verdict);
+    if (!SWAPLAB_MUTANT("verdict.uncaught_passes")) {
+        note_uncaught(which, verdict);
+    }
     const bool good = verdict.failed.empty() && verdict.problems.empty();
     if (!which.fails.empty()) {
         verdict.status = good ? Status::caught : Status::fail;

@@ -9,7 +9,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -185,6 +187,38 @@ TEST(Play, ConstructionIsMeasuredByRestart) {
         "specimen = [\"device_init\"], fails = [{ expect = \"restart.device.peak\", found = "
         "[\"1 resident\", \"36 B\"] }]");
     EXPECT_EQ(verdict.status, Status::caught) << why(verdict);
+}
+
+TEST(Play, ALoadGoesBackToTheStepOfItsSave) {
+    const Verdict verdict = verdict_of(
+        "{ train = 3 }, { save = \"x\" }, { train = 2 }, "
+        "{ load = \"x\", expect.everything.same_as = \"save\" }, "
+        "{ train = 1, expect = { everything.same_as = \"uninterrupted\", steps.is = 4 } }",
+        ours);
+    EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
+}
+
+TEST(Play, WhatAProcessLeavesBehindIsAFindingOfTheRestart) {
+    const Verdict verdict =
+        verdict_of("{ train = 1 }, { restart = {}, expect.findings.is = [\"leak\"] }", ours);
+    EXPECT_EQ(verdict.status, Status::fail);
+    EXPECT_THAT(why(verdict), HasSubstr("findings: expected leak, found none"));
+}
+
+TEST(Docs, TheirWholeFileRuns) {
+    std::ifstream in(std::string(SWAPLAB_SOURCE_DIR) + "/docs/scenarios.md");
+    std::stringstream page;
+    page << in.rdbuf();
+    const std::string text = page.str();
+    const std::size_t begin = text.find("```toml\n") + 8;
+    const ScenarioFile file =
+        parse_scenario("it.toml", text.substr(begin, text.find("```", begin) - begin));
+    ASSERT_EQ(file.runs.size(), 4U);
+    for (const auto& run : file.runs) {
+        const Verdict verdict = execute(run);
+        EXPECT_TRUE(verdict.status == Status::pass || verdict.status == Status::caught)
+            << why(verdict);
+    }
 }
 
 TEST(SeededValues, AreTheSameInEveryWorldAndNeverRepeat) {
