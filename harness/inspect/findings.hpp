@@ -5,6 +5,10 @@
 #include "inspect/report.hpp"
 #include "inspect/roles.hpp"
 
+#include <set>
+#include <string>
+#include <vector>
+
 namespace swaplab::harness {
 
 /// missing_file, truncated_file, short_item, unreadable_item, exchanged_chunks, bad_metadata: what
@@ -29,6 +33,9 @@ struct StoredSteps {
 void judge_steps(const std::vector<StoredSteps>& all, InspectReport& report);
 /// The same of the steps in `checkpoint`, which it reads.
 void find_step_faults(Checkpoint& checkpoint, InspectReport& report);
+
+/// Class names of everything in `value` that was not opened.
+[[nodiscard]] std::set<std::string> foreign_classes(const optim::Value& value);
 
 /// Notes: files with bytes that .metadata does not name, objects of classes that are not opened, no
 /// optimizer state.

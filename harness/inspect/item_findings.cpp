@@ -112,6 +112,17 @@ void add(InspectReport& report, const TensorReport& tensor, const Box& box, Find
     report.findings.push_back(std::move(finding));
 }
 
+/// The class that keeps a value of a parameter group from being read, or nothing.
+std::string foreign_hyper_parameter(const ObjectReport& object) {
+    const bool in_group = object.key.starts_with("param_groups.") ||
+                          object.key.find(".param_groups.") != std::string::npos;
+    if (!in_group || !object.value || SWAPLAB_MUTANT("inspect.foreign_in_group")) {
+        return "";
+    }
+    const auto classes = foreign_classes(*object.value);
+    return classes.empty() ? "" : *classes.begin();
+}
+
 void check_object(InspectReport& report, const ObjectReport& object) {
     Finding finding;
     finding.key = object.key;
@@ -124,6 +135,9 @@ void check_object(InspectReport& report, const ObjectReport& object) {
     } else if (!object.unreadable.empty()) {
         finding.code = FindingCode::unreadable_item;
         finding.detail = object.unreadable;
+    } else if (const std::string foreign = foreign_hyper_parameter(object); !foreign.empty()) {
+        finding.code = FindingCode::unreadable_item;
+        finding.detail = foreign + " is not opened; nothing of it was executed";
     } else {
         return;
     }

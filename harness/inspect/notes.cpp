@@ -11,7 +11,6 @@
 namespace swaplab::harness {
 namespace {
 
-/// Class names of everything in `value` that was not opened.
 void collect_foreign(const optim::Value& value, std::set<std::string>& names) {
     if (const auto* opaque = value.get_if<optim::Opaque>()) {
         names.insert(opaque->class_name);
@@ -51,10 +50,8 @@ void note_foreign_objects(InspectReport& report) {
     std::set<std::string> classes;
     std::size_t count = 0;
     for (const ObjectReport& object : report.objects) {
-        std::set<std::string> here;
-        if (object.value) {
-            collect_foreign(*object.value, here);
-        }
+        std::set<std::string> here =
+            object.value ? foreign_classes(*object.value) : std::set<std::string>{};
         count += here.empty() ? 0U : 1U;
         classes.merge(here);
     }
@@ -66,6 +63,12 @@ void note_foreign_objects(InspectReport& report) {
 }
 
 }  // namespace
+
+std::set<std::string> foreign_classes(const optim::Value& value) {
+    std::set<std::string> names;
+    collect_foreign(value, names);
+    return names;
+}
 
 void add_notes(InspectReport& report) {
     note_unnamed_files(report);

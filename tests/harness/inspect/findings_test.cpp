@@ -107,6 +107,27 @@ TEST(InspectFindings, AChunkWithoutAnItemIsBadMetadata) {
     EXPECT_THAT(codes_of(report), ElementsAre(FindingCode::bad_metadata));
 }
 
+ObjectReport foreign_object(const std::string& key) {
+    ObjectReport object;
+    object.key = key;
+    object.stored = StoredItem{"__0_0.distcp", 0, 100};
+    object.there_bytes = 100;
+    object.value = optim::Tuple{{optim::Opaque{"decimal.Decimal", 67}}};
+    return object;
+}
+
+TEST(InspectFindings, AForeignClassIsANoteAndInAParameterGroupAFinding) {
+    InspectReport report;
+    report.objects = {foreign_object("extra.when"), foreign_object("optimizer.param_groups.0.lr")};
+    find_item_faults(report);
+    add_notes(report);
+    ASSERT_THAT(codes_of(report), ElementsAre(FindingCode::unreadable_item));
+    EXPECT_EQ(report.findings[0].key, "optimizer.param_groups.0.lr");
+    EXPECT_THAT(report.notes, ::testing::Contains(HasSubstr(
+                                  "2 of 2 objects hold classes that are not opened; nothing of "
+                                  "them was executed: decimal.Decimal")));
+}
+
 InspectReport judged(const std::vector<StoredSteps>& steps) {
     InspectReport report;
     judge_steps(steps, report);
