@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 
@@ -25,11 +26,14 @@ void LiveLine::step(const std::string& run, const std::string& label, std::int64
     const auto now = Clock::now();
     {
         const std::lock_guard lock(mutex_);
-        what_ = fmt::format("{}   {}", run, label);
-        deadline_ = now + std::chrono::milliseconds(2 * timeout_ms);
+        constexpr std::int64_t least_grace_ms = 2000;
+        what_ = timeout_ms > 0 ? fmt::format("{}   {}", run, label) : "";
+        deadline_ =
+            now + std::chrono::milliseconds(timeout_ms + std::max(timeout_ms, least_grace_ms));
     }
     changed_.notify_one();
-    if (!shown_ || (drawn_ && now - last_drawn_ < std::chrono::milliseconds(100))) {
+    if (!shown_ || timeout_ms == 0 ||
+        (drawn_ && now - last_drawn_ < std::chrono::milliseconds(100))) {
         return;
     }
     const std::chrono::duration<double> spent = now - begin_;

@@ -12,9 +12,10 @@
 
 namespace swaplab::harness::cli {
 
-/// One line on a terminal, rewritten at most 10 times a second. A step that takes longer than its
-/// limit cannot be stopped (ranks are fibers of this thread): after it, and a grace of the same
-/// length, the watchdog says which step hung and ends the process with exit code 5.
+/// One line on a terminal, rewritten at most 10 times a second. A step that never ends cannot be
+/// stopped (ranks are fibers of this thread): after its limit and a grace of the same length, at
+/// least 2 s, in which a slow one may still end and be reported with all else, the watchdog says
+/// which step hung and ends the process with exit code 5.
 /// Threads: step(), finished() and erase() from one thread; owns the watchdog's thread.
 class LiveLine {
   public:
@@ -23,6 +24,7 @@ class LiveLine {
     LiveLine(const LiveLine&) = delete;
     LiveLine& operator=(const LiveLine&) = delete;
 
+    /// A limit of 0: no step runs any more.
     void step(const std::string& run, const std::string& label, std::int64_t timeout_ms);
     void finished(bool failed);
     void erase();

@@ -55,6 +55,9 @@ class StoryPlayer {
             first = end_of_process(first) + 1;
         }
         records_.complete = going;
+        if (on_step_) {
+            on_step_("", 0);
+        }
         if (going) {
             look_into(saves_looked_at(run_.finals),
                       run_.steps.empty() ? run_.start : run_.steps.back().after,

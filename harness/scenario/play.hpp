@@ -9,7 +9,8 @@
 
 namespace swaplab::harness::scenario {
 
-/// Told when a step begins, with its label and time limit: for progress and watchdogs.
+/// Told when a step begins, with its label and time limit, and at the end with "" and 0: for
+/// progress and watchdogs.
 using OnStep = std::function<void(const std::string& label, std::int64_t timeout_ms)>;
 
 /// Plays `run`. Given checkpoints and gradients are looked for relative to the scenario file.

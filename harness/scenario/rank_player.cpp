@@ -225,12 +225,15 @@ bool RankPlayer::play(std::size_t index) {
     if (faulty) {
         plan_.arm(*step.fault);
     }
+    const std::int64_t training_steps = history_.training_steps;
     const auto begin = std::chrono::steady_clock::now();
     measured(record, [&] { perform(step); });
     const auto spent = std::chrono::steady_clock::now() - begin;
     record.too_slow = spent > std::chrono::milliseconds(step.after.timeout_ms);
     record.fault_happened = plan_.disarm() || !faulty;
-    if (!record.error) {
+    if (record.error) {
+        history_.training_steps = training_steps;
+    } else {
         remember(step);
     }
     record.history = std::make_shared<const History>(history_);

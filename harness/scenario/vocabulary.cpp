@@ -91,7 +91,11 @@ std::vector<Section> set_up_sections() {
           {"template", Type::word, 1, "full|live|2:empty", "\"full\"", "what a load reads into"},
           {"what", Type::words, 1, "model|optimizer", "both", "of saves and loads"},
           {"load_states", Type::flag, 1, "", "true", "of loads"},
-          {"load_args", Type::flag, 1, "", "true", "of loads"}}},
+          {"load_args", Type::flag, 1, "", "true", "of loads"}}}};
+}
+
+std::vector<Section> model_sections() {
+    return {
         {"param",
          {{"name", Type::text, 1, "", "", "(required)"},
           {"shape", Type::shape, 1, "", "", "global (required)"},
@@ -156,39 +160,46 @@ std::vector<Section> step_sections() {
           {"keep_gradients", Type::flag, 2, "", "", ""},
           {"found_inf", Type::free, 3, "", "", ""},
           {"grad_scale", Type::number, 3, "", "", ""},
-          {"clip", Type::number, 3, "", "", ""}}},
-        {"step.save",
-         {{"to", Type::text, 1, "", "", "name of what is saved (required)"},
-          {"via", Type::word, 1, "dcp|memory|live", "\"dcp\"",
-           "a directory, an owned state dict, or one that is not copied"},
-          {"what", Type::words, 1, "model|optimizer", "both", ""},
-          {"checks", Type::word, 1, checks, "engine.checks", ""},
-          {"async", Type::flag, 2, "", "", ""},
-          {"writer", Type::word, 2, "", "", ""},
-          {"threads", Type::count, 2, "", "", ""},
-          {"file_per_item", Type::flag, 2, "", "", ""},
-          {"flatten", Type::flag, 2, "", "", ""},
-          {"dedup", Type::word, 2, "", "", ""},
-          {"full_state_dict", Type::flag, 2, "", "", ""},
-          {"cpu_offload", Type::flag, 2, "", "", ""},
-          {"reuse_plan", Type::flag, 2, "", "", ""},
-          {"format", Type::word, 2, "", "", ""}}},
-        {"step.load",
-         {{"from", Type::text, 1, "", "", "a save or a checkpoint (required)"},
-          {"what", Type::words, 1, "model|optimizer", "what was saved", "read in this order"},
-          {"load_states", Type::flag, 1, "", "true", "moments and steps"},
-          {"load_args", Type::flag, 1, "", "true", "hyper-parameters"},
-          {"checks", Type::word, 1, checks, "engine.checks", ""},
-          {"staging", Type::word, 1, "none|shadow", "engine.staging", ""},
-          {"template", Type::word, 1, "full|live|2:empty", "engine.template",
-           "dict that optimizers without a load of their own read into"},
-          {"if_none", Type::word, 2, "", "", ""},
-          {"flatten", Type::flag, 2, "", "", ""},
-          {"full_state_dict", Type::flag, 2, "", "", ""},
-          {"broadcast_from_rank0", Type::flag, 2, "", "", ""},
-          {"keep_input", Type::flag, 2, "", "", ""},
-          {"convert", Type::flag, 3, "", "", ""},
-          {"hyper_parameters", Type::word, 3, "", "", ""}}},
+          {"clip", Type::number, 3, "", "", ""}}}};
+}
+
+std::vector<Section> save_and_load_sections() {
+    return {{"step.save",
+             {{"to", Type::text, 1, "", "", "name of what is saved (required)"},
+              {"via", Type::word, 1, "dcp|memory|live", "\"dcp\"",
+               "a directory, an owned state dict, or one that is not copied"},
+              {"what", Type::words, 1, "model|optimizer", "both", ""},
+              {"checks", Type::word, 1, checks, "engine.checks", ""},
+              {"async", Type::flag, 2, "", "", ""},
+              {"writer", Type::word, 2, "", "", ""},
+              {"threads", Type::count, 2, "", "", ""},
+              {"file_per_item", Type::flag, 2, "", "", ""},
+              {"flatten", Type::flag, 2, "", "", ""},
+              {"dedup", Type::word, 2, "", "", ""},
+              {"full_state_dict", Type::flag, 2, "", "", ""},
+              {"cpu_offload", Type::flag, 2, "", "", ""},
+              {"reuse_plan", Type::flag, 2, "", "", ""},
+              {"format", Type::word, 2, "", "", ""}}},
+            {"step.load",
+             {{"from", Type::text, 1, "", "", "a save or a checkpoint (required)"},
+              {"what", Type::words, 1, "model|optimizer", "what was saved", "read in this order"},
+              {"load_states", Type::flag, 1, "", "true", "moments and steps"},
+              {"load_args", Type::flag, 1, "", "true", "hyper-parameters"},
+              {"checks", Type::word, 1, checks, "engine.checks", ""},
+              {"staging", Type::word, 1, "none|shadow", "engine.staging", ""},
+              {"template", Type::word, 1, "full|live|2:empty", "engine.template",
+               "dict that optimizers without a load of their own read into"},
+              {"if_none", Type::word, 2, "", "", ""},
+              {"flatten", Type::flag, 2, "", "", ""},
+              {"full_state_dict", Type::flag, 2, "", "", ""},
+              {"broadcast_from_rank0", Type::flag, 2, "", "", ""},
+              {"keep_input", Type::flag, 2, "", "", ""},
+              {"convert", Type::flag, 3, "", "", ""},
+              {"hyper_parameters", Type::word, 3, "", "", ""}}}};
+}
+
+std::vector<Section> change_sections() {
+    return {
         {"step.set", with({{"group", Type::count, 1, "", "", "number of the group"},
                            {"param", Type::text, 1, "", "", "or: the group that holds it"},
                            {"through", Type::text, 2, "", "", ""}},
@@ -288,36 +299,39 @@ Section copy_section(const char* name) {
 }
 
 std::vector<Section> expectation_sections() {
+    return {{"expect",
+             {{"params", Type::table, 1, "expect.params", "", "assembled to global tensors"},
+              {"moments", Type::table, 1, "expect.moments", "", ""},
+              {"steps", Type::table, 1, "expect.steps", "", "Adam's counters"},
+              {"groups", Type::table, 1, "expect.groups", "", "hyper-parameters"},
+              {"state", Type::table, 1, "expect.state", "", "moments, steps and groups"},
+              {"everything", Type::table, 1, "expect.everything", "", "params and state"},
+              {"device", Type::table, 1, "expect.device", "", "charged, requested bytes"},
+              {"pinned", Type::table, 1, "expect.pinned", "", ""},
+              {"host", Type::table, 1, "expect.host", "", ""},
+              {"h2d", Type::table, 1, "expect.h2d", "", "copies to the device"},
+              {"d2h", Type::table, 1, "expect.d2h", "", "copies from it"},
+              {"cover", Type::table, 1, "expect.cover", "", "of a checkpoint"},
+              {"files", Type::table, 1, "expect.files", "", "of a checkpoint"},
+              {"buffers", Type::table, 1, "expect.buffers", "", "of moments"},
+              {"refused", Type::table, 1, "expect.refused", "", "on every rank, nothing changed"},
+              {"error", Type::table, 1, "expect.error", "", "any other failure"},
+              {"findings", Type::table, 1, "expect.findings", "", "of the device"},
+              {"trace", Type::table, 1, "expect.trace", "", "operations of the step"},
+              {"d2d", Type::table, 2, "", "", ""},
+              {"read", Type::table, 2, "", "", ""},
+              {"written", Type::table, 2, "", "", ""},
+              {"syncs", Type::table, 2, "", "", ""},
+              {"warned", Type::table, 2, "", "", ""},
+              {"masters", Type::table, 3, "", "", ""},
+              {"time", Type::table, 3, "", "", ""},
+              {"name", Type::text, 1, "", "", "part of the path"}}}};
+}
+
+std::vector<Section> subject_sections() {
     const std::vector<Word> in_and_name{{"in", Type::text, 1, "", "this step's", ""},
                                         {"name", Type::text, 1, "", "", "part of the path"}};
     return {
-        {"expect",
-         {{"params", Type::table, 1, "expect.params", "", "assembled to global tensors"},
-          {"moments", Type::table, 1, "expect.moments", "", ""},
-          {"steps", Type::table, 1, "expect.steps", "", "Adam's counters"},
-          {"groups", Type::table, 1, "expect.groups", "", "hyper-parameters"},
-          {"state", Type::table, 1, "expect.state", "", "moments, steps and groups"},
-          {"everything", Type::table, 1, "expect.everything", "", "params and state"},
-          {"device", Type::table, 1, "expect.device", "", "charged, requested bytes"},
-          {"pinned", Type::table, 1, "expect.pinned", "", ""},
-          {"host", Type::table, 1, "expect.host", "", ""},
-          {"h2d", Type::table, 1, "expect.h2d", "", "copies to the device"},
-          {"d2h", Type::table, 1, "expect.d2h", "", "copies from it"},
-          {"cover", Type::table, 1, "expect.cover", "", "of a checkpoint"},
-          {"files", Type::table, 1, "expect.files", "", "of a checkpoint"},
-          {"buffers", Type::table, 1, "expect.buffers", "", "of moments"},
-          {"refused", Type::table, 1, "expect.refused", "", "on every rank, nothing changed"},
-          {"error", Type::table, 1, "expect.error", "", "any other failure"},
-          {"findings", Type::table, 1, "expect.findings", "", "of the device"},
-          {"trace", Type::table, 1, "expect.trace", "", "operations of the step"},
-          {"d2d", Type::table, 2, "", "", ""},
-          {"read", Type::table, 2, "", "", ""},
-          {"written", Type::table, 2, "", "", ""},
-          {"syncs", Type::table, 2, "", "", ""},
-          {"warned", Type::table, 2, "", "", ""},
-          {"masters", Type::table, 3, "", "", ""},
-          {"time", Type::table, 3, "", "", ""},
-          {"name", Type::text, 1, "", "", "part of the path"}}},
         {"expect.params", state_words()},
         {"expect.moments", state_words()},
         {"expect.steps", state_words()},
@@ -382,7 +396,8 @@ std::vector<Section> expectation_sections() {
 const std::vector<Section>& sections() {
     static const std::vector<Section> all = [] {
         std::vector<Section> out = set_up_sections();
-        for (auto more : {step_sections(), expectation_sections()}) {
+        for (const auto& more : {model_sections(), step_sections(), save_and_load_sections(),
+                                 change_sections(), expectation_sections(), subject_sections()}) {
             out.insert(out.end(), more.begin(), more.end());
         }
         return out;
