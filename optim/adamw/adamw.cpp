@@ -39,7 +39,9 @@ struct AdamW::State {
         for (const std::string& key : table.moment_keys(id)) {
             auto storage = make_device_storage(device, parameter.data.local_bytes(), stream,
                                                parameter.name + "." + key);
-            device.fill_async(storage->data(), std::byte{0}, storage->bytes(), stream);
+            if (!SWAPLAB_MUTANT("adamw.zero_fill")) {
+                device.fill_async(storage->data(), std::byte{0}, storage->bytes(), stream);
+            }
             made.emplace_back(DType::float32, parameter.data.local_shape(), std::move(storage),
                               parameter.data.shard());
         }

@@ -18,7 +18,7 @@ void read_part(StateSource& source, const MomentLoad& load, int rank, std::uint6
                std::span<std::byte> out) {
     if (load.in_source) {
         source.read(load.fqn, load.key, load.live, rank, offset_bytes, out);
-    } else {
+    } else if (!SWAPLAB_MUTANT("load.absent_is_zero")) {
         std::memset(out.data(), 0, out.size());
     }
 }

@@ -195,7 +195,8 @@ SavedGroup read_group(const Dict& saved, std::size_t index) {
 
 Value deep_copy(const Value& value) {
     if (const auto* tensor = value.get_if<Tensor>()) {
-        return tensor->defined() ? Value(tensor->clone_to_host()) : value;
+        const bool copies = tensor->defined() && !SWAPLAB_MUTANT("load.copies_tensors");
+        return copies ? Value(tensor->clone_to_host()) : value;
     }
     Value copy = value;
     if (auto* list = copy.get_if<List>()) {

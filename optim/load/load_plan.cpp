@@ -33,8 +33,7 @@ Step step_of(StateSource& source, const std::string& fqn, int rank, std::vector<
     if (entry == nullptr) {
         return std::nullopt;
     }
-    const Value value =
-        entry->is_tensor ? read_step(source, fqn, entry->dtype, rank) : entry->value;
+    const Value value = entry->is_tensor ? read_step(source, fqn, *entry, rank) : entry->value;
     const Step step = step_from(value);
     if (!step && !SWAPLAB_MUTANT("load.step_value")) {
         found.push_back({rank, fqn, "step", step_words, repr(value), "", {}});
@@ -114,14 +113,14 @@ LoadPlan make_load_plan(StateSource& source, const LoadOptions& options, const P
 }
 
 void apply_groups(const LoadPlan& plan, ParamTable& table) {
-    for (std::size_t i = 0; i < plan.groups.size(); ++i) {
+    for (std::size_t i = 0; i < plan.groups.size() && !SWAPLAB_MUTANT("load.groups"); ++i) {
         table.groups()[i].options = plan.groups[i].options;
         table.groups()[i].extra = plan.groups[i].extra;
     }
 }
 
 void apply_steps(const LoadPlan& plan, ParamTable& table) {
-    for (ParamId id = 0; id < plan.steps.size(); ++id) {
+    for (ParamId id = 0; id < plan.steps.size() && !SWAPLAB_MUTANT("load.steps"); ++id) {
         (*table.steps())[id] = plan.steps[id].value_or(0);
     }
 }

@@ -34,9 +34,10 @@ std::optional<std::int64_t> step_from(const Value& value) {
     return static_cast<std::int64_t>(*real);
 }
 
-Value read_step(StateSource& source, const std::string& fqn, DType dtype, int rank) {
-    const Tensor like(dtype, {}, make_host_storage(sim::size_of(dtype)));
-    switch (dtype) {
+Value read_step(StateSource& source, const std::string& fqn, const SourceEntry& entry, int rank) {
+    const Tensor like(entry.dtype, entry.global_shape,
+                      make_host_storage(sim::size_of(entry.dtype)));
+    switch (entry.dtype) {
         case DType::float64:
             return read_number<double>(source, fqn, like, rank);
         case DType::int32:

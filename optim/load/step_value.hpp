@@ -19,6 +19,7 @@ inline constexpr const char* step_words = "a whole number from 0 to 16777216";
 [[nodiscard]] std::optional<std::int64_t> step_from(const Value& value);
 
 /// Reads the step tensor of `fqn`: a float, or an int for an integer tensor.
-[[nodiscard]] Value read_step(StateSource& source, const std::string& fqn, DType dtype, int rank);
+[[nodiscard]] Value read_step(StateSource& source, const std::string& fqn, const SourceEntry& entry,
+                              int rank);
 
 }  // namespace swaplab::optim

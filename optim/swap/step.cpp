@@ -100,8 +100,6 @@ void SwapAdamW::State::upload_bucket(const Bucket& bucket, DeviceSlot& slot, boo
 }
 
 void SwapAdamW::State::download_bucket(const Bucket& bucket, DeviceSlot& slot) {
-    // The last work on a slot is its download: freed in that order.
-    slot.buffer.set_stream(download);
     if (!SWAPLAB_MUTANT("step.download_waits_compute")) {
         device.wait(download, slot.computed);
     }
@@ -169,7 +167,7 @@ void SwapAdamW::step() {
         throw;
     }
     for (const ParamId id : stepped) {
-        ++(*state.table->steps())[id];
+        (*state.table->steps())[id] += SWAPLAB_MUTANT("step.counts") ? 0 : 1;
     }
     if (!state.options.keep_slots) {
         state.slots.clear();

@@ -2,6 +2,7 @@
 
 #include "swaplab/optim/tensor.hpp"
 #include "swaplab/sim/buffer.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -31,7 +32,9 @@ class DeviceStorage : public TensorStorage {
             const std::uint64_t count = std::min(staging.bytes(), out.size() - done);
             device_.copy_async(staging.data(), buffer_.data() + offset_bytes + done, count,
                                CopyDirection::device_to_host, stream_);
-            device_.synchronize(stream_);
+            if (!SWAPLAB_MUTANT("tensor.read_waits")) {
+                device_.synchronize(stream_);
+            }
             const auto scope = staging.read(0, count);
             std::memcpy(out.data() + done, scope.bytes().data(), count);
         }
@@ -48,7 +51,9 @@ class DeviceStorage : public TensorStorage {
             }
             device_.copy_async(buffer_.data() + offset_bytes + done, staging.data(), count,
                                CopyDirection::host_to_device, stream_);
-            device_.synchronize(stream_);
+            if (!SWAPLAB_MUTANT("tensor.write_waits")) {
+                device_.synchronize(stream_);
+            }
         }
     }
 
