@@ -42,6 +42,8 @@ struct AdamW::State {
             if (!SWAPLAB_MUTANT("adamw.zero_fill")) {
                 device.fill_async(storage->data(), std::byte{0}, storage->bytes(), stream);
             }
+            // Nothing may be pending when a later allocation fails and this one is given back.
+            device.synchronize(stream);
             made.emplace_back(DType::float32, parameter.data.local_shape(), std::move(storage),
                               parameter.data.shard());
         }
@@ -119,7 +121,6 @@ void AdamW::init_state() {
         all.push_back(id);
     }
     state.moments = state.with_state_for(all);
-    state.device.synchronize(state.stream);
 }
 
 StateDict AdamW::state_dict(Snapshot how) const {

@@ -26,6 +26,9 @@ struct SwapAdamWOptions {
 ///
 /// Device memory: nothing at construction, load and save; during step() exactly
 /// min(slots, touched buckets) x bytes of the largest bucket, freed at its end unless keep_slots.
+/// Order: parameters and gradients must be complete for the host when step() is called (written
+/// through their storage, or their stream synchronized); step() returns when all of it has run.
+/// A step that fails after it began leaves the optimizer torn(), like a failed load.
 /// Loading: check -> agree -> plan -> apply, host to host into the existing pinned memory.
 /// Steps are one integer per parameter in host memory.
 /// Threads: the rank's. The device, the communicator and the parameters must outlive it.

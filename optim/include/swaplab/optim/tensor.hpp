@@ -36,7 +36,8 @@ class TensorStorage {
     virtual void read(std::uint64_t offset_bytes, std::span<std::byte> out) const = 0;
     virtual void write(std::uint64_t offset_bytes, std::span<const std::byte> in) = 0;
     /// First address, for identity and for copies and kernels; nullptr when bytes() is 0. Only a
-    /// contiguous storage (all but live moments that span buckets) may be used from it onwards.
+    /// contiguous storage may be used from it onwards: all but live moments that span buckets and
+    /// live steps, which are kept as integers.
     [[nodiscard]] virtual std::byte* data() const noexcept = 0;
 };
 
