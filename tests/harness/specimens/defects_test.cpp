@@ -1,4 +1,4 @@
-#include "support/rig.hpp"
+#include "support/training.hpp"
 #include "symptoms.hpp"
 
 #include "swaplab/harness/specimen.hpp"
@@ -53,10 +53,10 @@ TEST(Defects, HaveASentenceASourceAndAPlaceInTheTable) {
 }
 
 TEST(Defects, UnknownOnesAreRefusedWithTheNearest) {
-    testing::run_world(1, [](sim::Communicator& communicator) {
-        testing::Rig rig(communicator, {{"a", {2}}});
+    support::on_ranks(1, [](sim::Communicator& communicator) {
+        support::Trainer rig(communicator, {{"a", {2}, {}}});
         try {
-            (void)make_specimen(rig.device(), communicator, rig.groups({}), {"stale_group"});
+            (void)make_specimen(rig.device(), communicator, {rig.group({})}, {"stale_group"});
             ADD_FAILURE() << "not refused";
         } catch (const sim::ArgumentError& error) {
             EXPECT_THAT(error.fields(),

@@ -1,4 +1,4 @@
-#include "support/rig.hpp"
+#include "support/training.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/optim/adamw.hpp"
@@ -16,12 +16,14 @@ using optim::Optimizer;
 using optim::ParamGroup;
 using optim::StateDict;
 using optim::Tensor;
-using testing::Rig;
+using Rig = support::Trainer;
 
 using Bytes = std::map<std::string, std::vector<std::byte>>;
 
 /// Several shapes that leave ranks short or empty on 2 to 4 ranks.
-const std::vector<testing::ParamSpec> specs{{"a", {5, 3}}, {"b", {7}}, {"c", {1}}, {"d", {0, 4}}};
+const std::vector<optim::Placement> rows{optim::Placement::shard(0)};
+const std::vector<support::ParamSpec> specs{
+    {"a", {5, 3}, rows}, {"b", {7}, rows}, {"c", {1}, rows}, {"d", {0, 4}, rows}};
 
 using Make = std::unique_ptr<Optimizer> (*)(Rig&, sim::Communicator&, std::vector<ParamGroup>);
 
@@ -41,9 +43,9 @@ std::unique_ptr<Optimizer> adamw(Rig& rig, sim::Communicator& communicator,
 
 /// Parameters, and what the next step would read; zero moments of a step 0 are left out, since
 /// plain AdamW creates them with the first gradient.
-Bytes everything(const Rig& rig, const Optimizer& optimizer) {
+Bytes bits_of(const Rig& rig, const Optimizer& optimizer) {
     Bytes result;
-    for (const auto& param : rig.params()) {
+    for (const auto& param : rig.model()) {
         result[param->name] = param->data.to_bytes();
     }
     for (const auto& [fqn, leaves] : optimizer.step_state().state) {
@@ -67,8 +69,8 @@ std::vector<ParamGroup> two_groups(const Rig& rig, bool amsgrad) {
     second.weight_decay = 0;
     second.beta1 = 0.5;
     second.maximize = true;
-    return {{{rig.param("a"), rig.param("c")}, first, {}},
-            {{rig.param("b"), rig.param("d")}, second, {}}};
+    return {{{rig.parameter("a"), rig.parameter("c")}, first, {}},
+            {{rig.parameter("b"), rig.parameter("d")}, second, {}}};
 }
 
 /// Three steps, b without gradient in the first two; save; a new optimizer that already stepped;
@@ -77,37 +79,38 @@ Bytes story(sim::Communicator& communicator, Make make, bool amsgrad) {
     Rig rig(communicator, specs);
     auto optimizer = make(rig, communicator, two_groups(rig, amsgrad));
     for (std::int64_t step = 1; step <= 3; ++step) {
-        rig.set_grads(step, step < 3 ? std::vector<std::string>{"b"} : std::vector<std::string>{});
+        rig.set_gradients(step,
+                          step < 3 ? std::vector<std::string>{"b"} : std::vector<std::string>{});
         optimizer->step();
     }
     const StateDict saved = optimizer->state_dict();
     Bytes params;
-    for (const auto& param : rig.params()) {
+    for (const auto& param : rig.model()) {
         params[param->name] = param->data.to_bytes();
     }
     Rig fresh(communicator, specs);
     auto resumed = make(fresh, communicator, two_groups(fresh, amsgrad));
-    fresh.set_grads(9);
+    fresh.set_gradients(9);
     resumed->step();
-    for (const auto& param : fresh.params()) {
+    for (const auto& param : fresh.model()) {
         param->data.storage().write(0, params.at(param->name));
     }
     resumed->load_state_dict(saved);
     for (std::int64_t step = 4; step <= 5; ++step) {
-        fresh.set_grads(step);
+        fresh.set_gradients(step);
         resumed->step();
-        rig.set_grads(step);
+        rig.set_gradients(step);
         optimizer->step();
     }
-    Bytes result = everything(fresh, *resumed);
-    EXPECT_EQ(result, everything(rig, *optimizer)) << "resumed differs from uninterrupted";
+    Bytes result = bits_of(fresh, *resumed);
+    EXPECT_EQ(result, bits_of(rig, *optimizer)) << "resumed differs from uninterrupted";
     return result;
 }
 
 TEST(SpecimenWithoutDefect, EqualsSwapAdamWAndAdamWBitForBit) {
     for (const int ranks : {1, 2, 3}) {
         for (const bool amsgrad : {false, true}) {
-            testing::run_world(ranks, [&](sim::Communicator& communicator) {
+            support::on_ranks(ranks, [&](sim::Communicator& communicator) {
                 const Bytes ours = story(communicator, swap_adamw, amsgrad);
                 EXPECT_EQ(story(communicator, specimen, amsgrad), ours) << ranks << amsgrad;
                 EXPECT_EQ(story(communicator, adamw, amsgrad), ours) << ranks << amsgrad;
@@ -119,16 +122,16 @@ TEST(SpecimenWithoutDefect, EqualsSwapAdamWAndAdamWBitForBit) {
 TEST(SpecimenWithoutDefect, LeavesNoFindingUnderAnySchedule) {
     for (const auto schedule :
          {sim::Schedule::fifo, sim::Schedule::random, sim::Schedule::latest}) {
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             sim::SimulatedDeviceOptions options;
             options.schedule = schedule;
             Rig rig(communicator, specs, options);
             auto optimizer = specimen(rig, communicator, two_groups(rig, true));
-            rig.set_grads(1);
+            rig.set_gradients(1);
             optimizer->step();
             const StateDict saved = optimizer->state_dict();
             optimizer->load_state_dict(saved);
-            rig.set_grads(2);
+            rig.set_gradients(2);
             optimizer->step();
             optimizer.reset();
             EXPECT_THAT(rig.device().findings(), ::testing::IsEmpty());
@@ -137,7 +140,7 @@ TEST(SpecimenWithoutDefect, LeavesNoFindingUnderAnySchedule) {
 }
 
 TEST(SpecimenWithoutDefect, KeepsItsMomentsInPinnedMemory) {
-    testing::run_world(2, [](sim::Communicator& communicator) {
+    support::on_ranks(2, [](sim::Communicator& communicator) {
         Rig rig(communicator, specs);
         auto optimizer = specimen(rig, communicator, two_groups(rig, false));
         const StateDict before = optimizer->state_dict(optim::Snapshot::live);
@@ -155,7 +158,7 @@ TEST(SpecimenWithoutDefect, KeepsItsMomentsInPinnedMemory) {
 TEST(SpecimenWithoutDefect, RefusesOnAllRanksWhatOneRankRefuses) {
     const auto results = sim::run_ranks({2, 1}, [](sim::Communicator& communicator) {
         Rig rig(communicator, specs);
-        auto optimizer = specimen(rig, communicator, rig.groups({}));
+        auto optimizer = specimen(rig, communicator, {rig.group({})});
         StateDict saved = optimizer->state_dict();
         if (communicator.rank() == 1) {
             saved.find("b")->set("exp_avg", optim::None{});

@@ -1,6 +1,6 @@
 #include "symptoms.hpp"
 
-#include "support/rig.hpp"
+#include "support/training.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/harness/storage.hpp"
@@ -25,7 +25,9 @@ namespace {
 
 using Bytes = std::map<std::string, std::vector<std::byte>>;
 
-const std::vector<ParamSpec> specs{{"a", {5, 3}}, {"b", {4}}, {"c", {5, 3}}};
+const std::vector<optim::Placement> rows{optim::Placement::shard(0)};
+const std::vector<support::ParamSpec> specs{
+    {"a", {5, 3}, rows}, {"b", {4}, rows}, {"c", {5, 3}, rows}};
 
 /// "a.exp_avg" -> bytes; without None leaves.
 Bytes bytes_of(const StateDict& state) {
@@ -40,9 +42,9 @@ Bytes bytes_of(const StateDict& state) {
     return result;
 }
 
-Bytes bytes_of(const Rig& rig) {
+Bytes bytes_of(const support::Trainer& rig) {
     Bytes result;
-    for (const auto& param : rig.params()) {
+    for (const auto& param : rig.model()) {
         result[param->name] = param->data.to_bytes();
     }
     return result;
@@ -97,17 +99,17 @@ class Stories {
 
   private:
     struct Run {
-        Rig rig;
+        support::Trainer rig;
         std::unique_ptr<Optimizer> optimizer;
         Run(sim::Communicator& communicator, const optim::AdamWOptions& options,
             const std::vector<std::string>& defects)
             : rig(communicator, specs),
-              optimizer(harness::make_specimen(rig.device(), communicator, rig.groups(options),
+              optimizer(harness::make_specimen(rig.device(), communicator, {rig.group(options)},
                                                defects)) {}
         void train(std::int64_t first, std::int64_t last,
                    const std::vector<std::string>& absent = {}) {
             for (std::int64_t step = first; step <= last; ++step) {
-                rig.set_grads(step, absent);
+                rig.set_gradients(step, absent);
                 optimizer->step();
             }
         }
@@ -145,10 +147,10 @@ class Stories {
         reference->train(1, 3, {"b"});
         const StateDict expected = reference->optimizer->state_dict();
 
-        Rig rig(communicator_, specs);
+        support::Trainer rig(communicator_, specs);
         const sim::MemoryLedger::Window window(rig.device().ledger());
         auto optimizer =
-            harness::make_specimen(rig.device(), communicator_, rig.groups(options_), defects_);
+            harness::make_specimen(rig.device(), communicator_, {rig.group(options_)}, defects_);
         note(window.rise(sim::MemoryKind::device) > 0,
              fmt::format("construction rises by {} B", window.rise(sim::MemoryKind::device)));
         auto run = faulty();
@@ -211,8 +213,8 @@ class Stories {
         check_findings(*run);
     }
 
-    static void put(const Rig& rig, const Bytes& bytes) {
-        for (const auto& param : rig.params()) {
+    static void put(const support::Trainer& rig, const Bytes& bytes) {
+        for (const auto& param : rig.model()) {
             param->data.storage().write(0, bytes.at(param->name));
         }
     }
@@ -235,14 +237,14 @@ class Stories {
     }
 
     void add_a_group() {
-        Rig rig(communicator_, specs);
-        auto groups = rig.groups(options_);
+        support::Trainer rig(communicator_, specs);
+        std::vector<optim::ParamGroup> groups{rig.group(options_)};
         const auto added = groups[0].params.back();
         groups[0].params.pop_back();
         auto optimizer = harness::make_specimen(rig.device(), communicator_, groups, defects_);
         optimizer->add_param_group({{added}, options_, {}});
         const auto before = added->data.to_bytes();
-        rig.set_grads(1);
+        rig.set_gradients(1);
         optimizer->step();
         note(added->data.to_bytes() == before, "added parameter does not step");
     }
@@ -333,7 +335,7 @@ class Stories {
 std::set<std::string> symptoms_of(const std::vector<std::string>& defects, int ranks,
                                   bool amsgrad) {
     std::set<std::string> seen;
-    run_world(ranks, [&](sim::Communicator& communicator) {
+    support::on_ranks(ranks, [&](sim::Communicator& communicator) {
         std::set<std::string> mine = Stories(communicator, defects, amsgrad).play();
         if (communicator.rank() == 0) {
             seen = std::move(mine);

@@ -37,7 +37,7 @@ End attempt(EngineRun& run, const std::function<void()>& work) {
 
 State save_sound(Storage& storage, int ranks, std::int64_t steps) {
     State state;
-    testing::run_world(ranks, [&](sim::Communicator& communicator) {
+    support::on_ranks(ranks, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, storage);
         run.train(1, steps);
         run.engine.save_dcp("x");
@@ -75,7 +75,7 @@ void fail_every_load(Staging staging, const std::function<void(const End&)>& jud
     FailingStorage failing(*storage);
     bool ended_well = false;
     for (std::int64_t operation = 1; !ended_well; ++operation) {
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             EngineRun run(communicator, failing);
             run.train(7, 9);
             LoadRequest request;
@@ -125,7 +125,7 @@ TEST(SaveFault, KeepsTheOldCheckpointAndEndsOnAllRanks) {
     bool ended_well = false;
     for (std::int64_t operation = 1; !ended_well; ++operation) {
         bool published = false;
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             EngineRun run(communicator, failing);
             run.train(1, 4);
             End end;
@@ -138,7 +138,7 @@ TEST(SaveFault, KeepsTheOldCheckpointAndEndsOnAllRanks) {
                 EXPECT_EQ(end.error, sim::ErrorKind::storage);
             }
         });
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             EngineRun run(communicator, *storage);
             run.engine.load_dcp("x");
             const State found = global_state(communicator, run);
@@ -158,7 +158,7 @@ TEST(PhaseFault, OnOneRankEndsOnAllWithTheSameError) {
     const auto storage = make_memory_storage();
     (void)save_sound(*storage, 3, 3);
     for (const std::string phase : {"plan", "validate", "apply"}) {
-        testing::run_world(3, [&](sim::Communicator& communicator) {
+        support::on_ranks(3, [&](sim::Communicator& communicator) {
             EngineOptions options;
             options.on_phase = [&](std::string_view entered) {
                 if (entered == phase && communicator.rank() == 1) {
@@ -174,7 +174,7 @@ TEST(PhaseFault, OnOneRankEndsOnAllWithTheSameError) {
         });
     }
     for (const std::string phase : {"plan", "validate", "stage", "publish"}) {
-        testing::run_world(3, [&](sim::Communicator& communicator) {
+        support::on_ranks(3, [&](sim::Communicator& communicator) {
             EngineOptions options;
             options.on_phase = [&](std::string_view entered) {
                 if (entered == phase && communicator.rank() == 1) {
@@ -201,7 +201,7 @@ TEST(Torn, StateIsNeitherSteppedNorSavedUntilACompleteLoad) {
     const auto storage = make_memory_storage();
     const State sound = save_sound(*storage, 2, 3);
     FailingStorage failing(*storage);
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, failing);
         run.train(7, 7);
         tear(run, communicator, failing);
@@ -221,14 +221,15 @@ TEST(Torn, IsForgottenByTheSpecimenThatDoesNotMarkIt) {
     const auto storage = make_memory_storage();
     (void)save_sound(*storage, 2, 3);
     FailingStorage failing(*storage);
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, failing, {}, testing::specimen_with({"tear_unmarked"}));
         LoadRequest request;
         request.model = false;
         request.template_kind = optim::Snapshot::live;
         bool changed = false;
-        for (std::int64_t operation = 1; operation < 200; ++operation) {
-            with_failure(communicator, failing, operation, [&] {
+        bool came = true;
+        for (std::int64_t operation = 1; came; ++operation) {
+            came = with_failure(communicator, failing, operation, [&] {
                 const End end = attempt(run, [&] { run.engine.load_dcp("x", request); });
                 changed = changed || (end.error && end.changed);
                 EXPECT_FALSE(end.torn);

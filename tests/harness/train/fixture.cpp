@@ -13,7 +13,7 @@ using optim::Tensor;
 
 namespace {
 
-std::vector<optim::ParamGroup> two_groups(const Rig& rig, bool amsgrad) {
+std::vector<optim::ParamGroup> two_groups(const support::Trainer& rig, bool amsgrad) {
     optim::AdamWOptions first;
     first.lr = 0.01;
     first.amsgrad = amsgrad;
@@ -21,8 +21,8 @@ std::vector<optim::ParamGroup> two_groups(const Rig& rig, bool amsgrad) {
     second.lr = 0.002;
     second.weight_decay = 0;
     std::vector<optim::ParamGroup> groups{{{}, first, {}}, {{}, second, {}}};
-    for (std::size_t i = 0; i < rig.params().size(); ++i) {
-        groups[i % 2].params.push_back(rig.params()[i]);
+    for (std::size_t i = 0; i < rig.model().size(); ++i) {
+        groups[i % 2].params.push_back(rig.model()[i]);
     }
     if (groups[1].params.empty()) {
         groups.pop_back();
@@ -48,21 +48,22 @@ MakeOptimizer specimen_with(std::vector<std::string> defects) {
 
 EngineRun::EngineRun(sim::Communicator& communicator, harness::Storage& storage,
                      const harness::EngineOptions& options, const MakeOptimizer& make, bool amsgrad,
-                     const std::vector<ParamSpec>& specs)
+                     const std::vector<support::ParamSpec>& specs)
     : rig(communicator, specs),
       optimizer(make(rig.device(), communicator, two_groups(rig, amsgrad))),
-      engine(rig.device(), communicator, storage, rig.params(), *optimizer, options) {}
+      engine(rig.device(), communicator, storage, rig.model(), *optimizer, options) {}
 
 void EngineRun::train(std::int64_t first, std::int64_t last) {
     for (std::int64_t step = first; step <= last; ++step) {
-        rig.set_grads(step, step < 3 ? std::vector<std::string>{"b"} : std::vector<std::string>{});
+        rig.set_gradients(step,
+                          step < 3 ? std::vector<std::string>{"b"} : std::vector<std::string>{});
         optimizer->step();
     }
 }
 
 std::string fingerprint(EngineRun& run) {
     std::string text;
-    for (const auto& param : run.rig.params()) {
+    for (const auto& param : run.rig.model()) {
         text += param->name + " " + sim::sha256_hex(param->data.to_bytes()) + "\n";
     }
     if (run.optimizer->torn()) {
@@ -103,7 +104,7 @@ std::map<std::string, std::vector<float>> global_state(sim::Communicator& commun
             }
         }
     };
-    for (const auto& param : run.rig.params()) {
+    for (const auto& param : run.rig.model()) {
         gather(param->name, param->data, false);
     }
     for (const auto& [fqn, leaves] : run.optimizer->step_state().state) {

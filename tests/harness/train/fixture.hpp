@@ -2,7 +2,7 @@
 
 /// A training run with its engine, for the tests of this folder.
 
-#include "support/rig.hpp"
+#include "support/training.hpp"
 
 #include "swaplab/harness/train_engine.hpp"
 #include "swaplab/optim/swap_adamw.hpp"
@@ -15,7 +15,9 @@
 namespace swaplab::testing {
 
 /// Uneven, one element, none: ranks 2 and 3 of 4 are short or empty.
-inline const std::vector<ParamSpec> engine_specs{{"a", {5, 3}}, {"b", {7}}, {"c", {1}}, {"d", {0}}};
+inline const std::vector<optim::Placement> rows{optim::Placement::shard(0)};
+inline const std::vector<support::ParamSpec> engine_specs{
+    {"a", {5, 3}, rows}, {"b", {7}, rows}, {"c", {1}, rows}, {"d", {0}, rows}};
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
     sim::Device&, sim::Communicator&, std::vector<optim::ParamGroup>)>;
@@ -27,14 +29,14 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
 
 /// One rank: two groups (a, c) and (b, d), an optimizer, an engine.
 struct EngineRun {
-    Rig rig;
+    support::Trainer rig;
     std::unique_ptr<optim::Optimizer> optimizer;
     harness::TrainEngine engine;
 
     EngineRun(sim::Communicator& communicator, harness::Storage& storage,
               const harness::EngineOptions& options = {},
               const MakeOptimizer& make = make_swap_adamw, bool amsgrad = false,
-              const std::vector<ParamSpec>& specs = engine_specs);
+              const std::vector<support::ParamSpec>& specs = engine_specs);
     /// Steps first..last; b has no gradient before step 3.
     void train(std::int64_t first, std::int64_t last);
 };

@@ -9,13 +9,13 @@ namespace {
 
 using optim::CheckpointRejected;
 using optim::Mismatch;
+using support::ParamSpec;
 using testing::EngineRun;
-using testing::ParamSpec;
 
 /// A sound checkpoint "x" of two ranks.
 std::unique_ptr<MemoryStorage> sound_checkpoint() {
     auto storage = make_memory_storage();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage);
         run.train(1, 3);
         run.engine.save_dcp("x");
@@ -26,7 +26,7 @@ std::unique_ptr<MemoryStorage> sound_checkpoint() {
 /// One written by the specimen that loses shards.
 std::unique_ptr<MemoryStorage> lossy_checkpoint() {
     auto storage = make_memory_storage();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineOptions options;
         options.checks = Checks::torch;
         EngineRun run(communicator, *storage, options, testing::specimen_with({"local_moments"}));
@@ -55,7 +55,7 @@ struct Refusal {
 std::vector<Mismatch> refused_load(Storage& storage, const Refusal& how = {}) {
     std::vector<Mismatch> mismatches;
     int refused = 0;
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, storage, {}, testing::make_swap_adamw, how.amsgrad, how.specs);
         run.train(7, 9);
         const std::string before = fingerprint(run);
@@ -87,7 +87,7 @@ TEST(Refusal, NamesParameterKeyShapesAndLostRanks) {
 
 TEST(Refusal, DoesNotLookAtOptimizerStateThatIsNotAskedFor) {
     const auto storage = lossy_checkpoint();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage);
         LoadRequest request;
         request.load_states = false;
@@ -106,7 +106,7 @@ TEST(Refusal, ComparesParametersBeforeTheOptimizerChanges) {
     shrunken.specs[0].shape = {4, 3};
     EXPECT_TRUE(names(refused_load(*storage, shrunken), "a", "model.a", "[4,3]", "[5,3]"));
     Refusal unknown;
-    unknown.specs.push_back({"e", {2}});
+    unknown.specs.push_back({"e", {2}, testing::rows});
     EXPECT_TRUE(names(refused_load(*storage, unknown), "e", "model.e", "[2]", "missing"));
 }
 
@@ -140,14 +140,14 @@ TEST(Refusal, FindsMissingAndTruncatedFilesBeforeAByteChanges) {
 
 TEST(Refusal, OfOneRankHoldsOnAll) {
     const auto storage = sound_checkpoint();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage);
         if (communicator.rank() == 1) {
             run.optimizer->param_groups()[0].options.lr = 0.5;
         }
         const std::string before = fingerprint(run);
         // Rank 1 alone knows a parameter that the checkpoint does not have.
-        auto model = run.rig.params();
+        auto model = run.rig.model();
         if (communicator.rank() == 1) {
             auto stranger = std::make_shared<optim::Parameter>(*model[0]);
             stranger->name = "stranger";
@@ -168,7 +168,7 @@ TEST(Refusal, OfOneRankHoldsOnAll) {
 
 TEST(SaveRefusal, NamesPlainMomentsOfShardedParametersAndWritesNothing) {
     const auto storage = make_memory_storage();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage, {}, testing::specimen_with({"local_moments"}));
         try {
             run.engine.save_dcp("x");
@@ -184,7 +184,7 @@ TEST(SaveRefusal, NamesPlainMomentsOfShardedParametersAndWritesNothing) {
 
 TEST(SaveRefusal, LetsPlainMomentsThroughWhereOneRankHoldsAll) {
     const auto storage = make_memory_storage();
-    testing::run_world(1, [&](sim::Communicator& communicator) {
+    support::on_ranks(1, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage, {}, testing::specimen_with({"local_moments"}));
         EXPECT_NO_THROW(run.engine.save_dcp("x"));
     });
@@ -193,7 +193,7 @@ TEST(SaveRefusal, LetsPlainMomentsThroughWhereOneRankHoldsAll) {
 TEST(Checks, OffLetTheLossyCheckpointIn) {
     const auto storage = lossy_checkpoint();
     for (const Checks checks : {Checks::torch, Checks::none}) {
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             EngineOptions options;
             options.checks = checks;
             EngineRun run(communicator, *storage, options,

@@ -12,7 +12,7 @@ using State = std::map<std::string, std::vector<float>>;
 /// on.
 std::pair<State, State> train_and_save(int ranks, Storage& storage, bool amsgrad = false) {
     std::pair<State, State> states;
-    testing::run_world(ranks, [&](sim::Communicator& communicator) {
+    support::on_ranks(ranks, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, storage, {}, testing::make_swap_adamw, amsgrad);
         run.train(1, 3);
         run.engine.save_dcp("x");
@@ -32,7 +32,7 @@ TEST(Roundtrip, AnyWorldContinuesWhatAnyWorldSaved) {
             const auto storage = make_memory_storage();
             const auto [at_save, later] = train_and_save(saved_by, *storage, amsgrad);
             for (const int loaded_by : {1, 2, 3, 4}) {
-                testing::run_world(loaded_by, [&](sim::Communicator& communicator) {
+                support::on_ranks(loaded_by, [&](sim::Communicator& communicator) {
                     EngineRun run(communicator, *storage, {}, testing::make_swap_adamw, amsgrad);
                     run.engine.load_dcp("x");
                     EXPECT_EQ(global_state(communicator, run), at_save)
@@ -50,7 +50,7 @@ TEST(Roundtrip, WorksForTheSpecimenWithoutDefectUnderBothTemplates) {
     const auto storage = make_memory_storage();
     const auto [at_save, later] = train_and_save(2, *storage);
     for (const auto kind : {optim::Snapshot::owned, optim::Snapshot::live}) {
-        testing::run_world(3, [&](sim::Communicator& communicator) {
+        support::on_ranks(3, [&](sim::Communicator& communicator) {
             EngineRun run(communicator, *storage, {}, testing::specimen_with({}));
             run.train(7, 8);
             LoadRequest request;
@@ -67,12 +67,12 @@ TEST(Roundtrip, CostsNoDeviceByteAndOneBlockOfPinnedMemory) {
     const auto storage = make_memory_storage();
     (void)train_and_save(2, *storage);
     for (const std::uint64_t chunk_bytes : {8U, 20U, 1U << 20U}) {
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             EngineOptions options;
             options.chunk_bytes = chunk_bytes;
             EngineRun run(communicator, *storage, options);
             std::uint64_t largest = 0;
-            for (const auto& param : run.rig.params()) {
+            for (const auto& param : run.rig.model()) {
                 largest = std::max(largest, param->data.local_bytes());
             }
             const sim::MemoryLedger::Window window(run.rig.device().ledger());
@@ -92,7 +92,7 @@ TEST(Roundtrip, ReadsParametersInAnyBlockSize) {
     for (const std::uint64_t chunk_bytes : {1U, 4U, 6U, 12U, 64U}) {
         for (const auto staging :
              {optim::LoadOptions::Staging::none, optim::LoadOptions::Staging::shadow}) {
-            testing::run_world(2, [&](sim::Communicator& communicator) {
+            support::on_ranks(2, [&](sim::Communicator& communicator) {
                 EngineOptions options;
                 options.chunk_bytes = chunk_bytes;
                 EngineRun run(communicator, *storage, options);
@@ -109,23 +109,23 @@ TEST(Roundtrip, LeavesNoFindingUnderAnySchedule) {
     for (const auto schedule :
          {sim::Schedule::fifo, sim::Schedule::random, sim::Schedule::latest}) {
         const auto storage = make_memory_storage();
-        testing::run_world(2, [&](sim::Communicator& communicator) {
+        support::on_ranks(2, [&](sim::Communicator& communicator) {
             sim::SimulatedDeviceOptions device;
             device.schedule = schedule;
-            testing::Rig rig(communicator, testing::engine_specs, device);
-            optim::SwapAdamW optimizer(rig.device(), communicator, rig.groups({}));
+            support::Trainer rig(communicator, testing::engine_specs, device);
+            optim::SwapAdamW optimizer(rig.device(), communicator, {rig.group({})});
             EngineOptions options;
             options.chunk_bytes = 8;
-            TrainEngine engine(rig.device(), communicator, *storage, rig.params(), optimizer,
+            TrainEngine engine(rig.device(), communicator, *storage, rig.model(), optimizer,
                                options);
-            rig.set_grads(1);
+            rig.set_gradients(1);
             optimizer.step();
             engine.save_dcp("x");
-            const auto saved = rig.params()[0]->data.to_bytes();
-            rig.set_grads(2);
+            const auto saved = rig.model()[0]->data.to_bytes();
+            rig.set_gradients(2);
             optimizer.step();
             engine.load_dcp("x");
-            EXPECT_EQ(rig.params()[0]->data.to_bytes(), saved);
+            EXPECT_EQ(rig.model()[0]->data.to_bytes(), saved);
             EXPECT_THAT(rig.device().findings(), ::testing::IsEmpty());
         });
     }
@@ -134,7 +134,7 @@ TEST(Roundtrip, LeavesNoFindingUnderAnySchedule) {
 TEST(Requests, LeaveOutWhatIsNotAskedFor) {
     const auto storage = make_memory_storage();
     const State at_save = train_and_save(2, *storage).first;
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage);
         run.train(7, 8);
         const State before = global_state(communicator, run);
@@ -167,7 +167,7 @@ TEST(Requests, LeaveOutWhatIsNotAskedFor) {
 
 TEST(Requests, WriteOnlyTheHalfThatIsAskedFor) {
     const auto storage = make_memory_storage();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         EngineRun run(communicator, *storage);
         SaveRequest request;
         request.optimizer = false;
@@ -185,7 +185,7 @@ TEST(Requests, WriteOnlyTheHalfThatIsAskedFor) {
 
 TEST(Phases, ComeInOrder) {
     const auto storage = make_memory_storage();
-    testing::run_world(2, [&](sim::Communicator& communicator) {
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
         std::vector<std::string> phases;
         EngineOptions options;
         options.on_phase = [&](std::string_view phase) { phases.emplace_back(phase); };
