@@ -96,7 +96,7 @@ std::string advice_on_lost(const InspectReport& report) {
     return line("do", state) +
            line("",
                 "(load_states = false) and accept fresh moments; from now on save moments as "
-                "DTensors");
+                "DTensors (docs/lost-shards.md)");
 }
 
 }  // namespace

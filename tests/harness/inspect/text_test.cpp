@@ -52,7 +52,7 @@ TEST(InspectText, LostShardsAreCountedAndLocated) {
         "  do     parameters are complete (60 of 60 elements): resume from an older checkpoint, or "
         "load without optimizer state\n"
         "         (load_states = false) and accept fresh moments; from now on save moments as "
-        "DTensors\n");
+        "DTensors (docs/lost-shards.md)\n");
     EXPECT_EQ(memory.exit(), ExitCode::failed);
 }
 
