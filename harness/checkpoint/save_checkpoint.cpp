@@ -58,7 +58,7 @@ class Saver {
         sim::agree(communicator_, "save: prepare", [&] {
             replaces_ = storage_.exists(publisher_.directory());
             if (is_first()) {
-                publisher_.prepare();
+                explained([&] { publisher_.prepare(); });
             }
         });
         std::vector<StoredItem> mine;
@@ -68,13 +68,15 @@ class Saver {
         });
         const SaveReport report = collect(mine);
         // A refusal by some rank's callback must come before the names change.
-        sim::agree(communicator_, "save: publish", [&] { begin("publish"); });
+        sim::agree(communicator_, "save: publish", [&] {
+            begin("publish");
+            tell("publish", planned_bytes());
+        });
         sim::agree(communicator_, "save: publish", [&] {
             if (is_first()) {
                 explained([&] { publisher_.publish(encoded_metadata_); });
             }
         });
-        tell("publish", planned_bytes());
         return report;
     }
 

@@ -174,6 +174,15 @@ TEST(SaveFailure, RanksThatDoNotMakeUpATensorAreRefusedTogether) {
     EXPECT_FALSE(memory->exists("runs/now"));
 }
 
+TEST(SaveFailure, WhatAnEarlierSaveLeftDoesNotGetIntoTheNextOne) {
+    const auto memory = harness::make_memory_storage();
+    memory->make_directory("runs/now.incomplete");
+    memory->create("runs/now.incomplete/__7_0.distcp")->append(std::vector<std::byte>(9));
+    sim::rethrow_first(save(*memory, 1));
+    EXPECT_FALSE(memory->exists("runs/now/__7_0.distcp"));
+    EXPECT_EQ(memory->list("runs/now").size(), 3U);
+}
+
 TEST(SaveFailure, ADirectoryWithOtherThingsIsNotReplaced) {
     const auto memory = harness::make_memory_storage();
     memory->make_directory("runs/now");

@@ -86,7 +86,7 @@ class Checkpoint {
 struct SaveOptions {
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< staging block
     bool dedup_to_lowest_rank = false;
-    /// Called on every rank as work goes on: phase ("plan", "stage", "write", "publish"), bytes
+    /// Called on every rank as work goes on: phase ("write", "publish"), bytes
     /// done, bytes in all of this rank. A throw from it fails the save like any other error.
     std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress;
     /// Called with the name of each phase as it begins: "plan", "validate", "stage", "publish".
