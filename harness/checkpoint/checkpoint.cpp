@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t largest_metadata_bytes = std::uint64_t{2} << 30U;
 constexpr std::size_t most_open_files = 64;
+constexpr std::size_t most_known_items = 65536;
 constexpr std::string_view metadata_name = ".metadata";
 
 [[noreturn]] void fail_without_metadata(Storage& storage, const std::string& directory) {
@@ -147,6 +148,9 @@ Checkpoint::OpenItem& Checkpoint::item(const std::string& key, const StoredChunk
     }
     try {
         ZipArchive archive(file(stored.relative_path), stored.offset_bytes, stored.length_bytes);
+        if (items_.size() >= most_known_items) {
+            items_.clear();
+        }
         auto opened = std::make_shared<OpenItem>();
         opened->payload.tensor = read_stored_tensor(archive);
         opened->payload.item_offset = stored.offset_bytes;
