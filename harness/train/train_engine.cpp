@@ -23,8 +23,8 @@ using optim::StateDict;
 namespace {
 
 constexpr std::string_view torn_note =
-    "parameters may be partly overwritten: load a complete checkpoint before the next step or save "
-    "(staging = shadow keeps the old state when a load fails)";
+    "parameters or optimizer state may be partly overwritten: load a complete checkpoint before "
+    "the next step or save (staging = shadow keeps the old state when a load fails)";
 
 LoadOptions options_of(const LoadRequest& request) {
     LoadOptions options;
@@ -123,6 +123,9 @@ void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& requ
         apply_in_place(load);
     }
     model_torn_ = model_torn_ && !request.model;
+    if (model_torn_) {
+        optimizer_->mark_torn();  // loaded alone: the parameters that it would step are still torn
+    }
 }
 
 /// Everything that any rank refuses is known to all before the first byte changes on any.
@@ -162,18 +165,23 @@ void TrainEngine::check_optimizer(Load& load, std::vector<Mismatch>& found) {
 }
 
 void TrainEngine::apply_in_place(Load& load) {
+    bool overwrites_parameters = false;
     try {
-        if (load.model) {
-            sim::agree(*communicator_, "load: read parameters", [&] { load.model->read(); });
-        }
+        // The optimizer goes first: what only reading shows it (a stored step that counts nothing)
+        // is refused before a parameter has changed.
         if (load.source) {
             optimizer_->load(*load.source, load.options);
         }
-    } catch (...) {
-        if (!load.model) {
-            throw;  // the optimizer alone knows what became of its state
+        if (load.model) {
+            overwrites_parameters = true;
+            sim::agree(*communicator_, "load: read parameters", [&] { load.model->read(); });
         }
-        tear(load);
+    } catch (...) {
+        if (overwrites_parameters) {
+            tear(load);
+        } else if (!optimizer_->torn()) {
+            throw;
+        }
         sim::rethrow_with_note(std::current_exception(), torn_note);
     }
 }

@@ -104,7 +104,7 @@ TEST(LoadFault, LeavesEveryRankUnchangedOrTorn) {
         EXPECT_TRUE(!end.changed || end.torn) << end.text;
         if (end.torn) {
             ++torn;
-            EXPECT_NE(end.text.find("parameters may be partly overwritten"), std::string::npos);
+            EXPECT_NE(end.text.find("may be partly overwritten"), std::string::npos);
         }
     });
     EXPECT_GT(torn, 2);
@@ -189,9 +189,20 @@ TEST(PhaseFault, OnOneRankEndsOnAllWithTheSameError) {
     }
 }
 
+constexpr SaveRequest model_only{true, false};
+
+bool has_torn_parameters(EngineRun& run) {
+    try {
+        run.engine.save_dcp("probe", model_only);
+        return false;
+    } catch (const optim::TornState&) {
+        return true;
+    }
+}
+
 /// Fails a read once parameters are being overwritten.
 void tear(EngineRun& run, sim::Communicator& communicator, FailingStorage& failing) {
-    for (std::int64_t operation = 1; !run.optimizer->torn(); ++operation) {
+    for (std::int64_t operation = 1; !has_torn_parameters(run); ++operation) {
         with_failure(communicator, failing, operation,
                      [&] { EXPECT_THROW(run.engine.load_dcp("x"), sim::StorageError); });
     }
@@ -205,11 +216,14 @@ TEST(Torn, StateIsNeitherSteppedNorSavedUntilACompleteLoad) {
         EngineRun run(communicator, failing);
         run.train(7, 7);
         tear(run, communicator, failing);
-        EXPECT_THROW(run.optimizer->step(), optim::TornState);
-        EXPECT_THROW(run.engine.save_dcp("y"), optim::TornState);
-        SaveRequest model_only;
-        model_only.optimizer = false;
-        EXPECT_THROW(run.engine.save_dcp("y", model_only), optim::TornState);
+        LoadRequest optimizer_only;
+        optimizer_only.model = false;
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_THROW(run.optimizer->step(), optim::TornState);
+            EXPECT_THROW(run.engine.save_dcp("y"), optim::TornState);
+            EXPECT_THROW(run.engine.save_dcp("y", model_only), optim::TornState);
+            run.engine.load_dcp("x", optimizer_only);  // the parameters are still torn
+        }
         run.engine.load_dcp("x");
         EXPECT_EQ(global_state(communicator, run), sound);
         EXPECT_NO_THROW(run.optimizer->step());

@@ -117,6 +117,25 @@ TEST(Refusal, ComparesTheOptimizerBeforeParametersChange) {
     EXPECT_FALSE(refused_load(*storage, amsgrad).empty());
 }
 
+TEST(Refusal, OfAStoredStepThatCountsNothingComesBeforeAParameterChanges) {
+    const auto storage = make_memory_storage();
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
+        EngineRun run(communicator, *storage);
+        run.train(1, 3);
+        optim::Dict model;
+        for (const auto& param : run.rig.model()) {
+            model.set(param->name, param->data);
+        }
+        optim::StateDict state = run.optimizer->state_dict();
+        state.find("a")->set("step", optim::make_scalar(2.5F));
+        optim::Dict tree;
+        tree.set("model", std::move(model));
+        tree.set("optimizer", optim::to_value(state));
+        save_checkpoint(communicator, *storage, "x", tree);
+    });
+    EXPECT_TRUE(names(refused_load(*storage), "a", "step", "a whole number", "2.5"));
+}
+
 TEST(Refusal, HoldsUnderShadowStagingToo) {
     const auto storage = lossy_checkpoint();
     Refusal shadow;

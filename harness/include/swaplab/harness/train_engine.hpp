@@ -59,9 +59,11 @@ class TrainEngine {
     /// pinned staging of at most chunk_bytes, moments into their own pinned memory.
     ///
     /// An error on one rank ends the load on all, with the same kind of error. Before the phase
-    /// "apply" nothing has changed then. During it, parameters may be partly overwritten (the text
-    /// says so) and the optimizer is marked torn on all ranks; with staging = shadow parameters and
-    /// state keep their old bytes, at the price of one host copy of both.
+    /// "apply" nothing has changed then. During it the optimizer goes first and may still refuse
+    /// what only reading shows (a stored step that counts nothing), with nothing changed; after
+    /// that, state and parameters may be partly overwritten (the text says so) and the optimizer is
+    /// marked torn on all ranks. With staging = shadow both keep their old bytes, at the price of
+    /// one host copy.
     void load_dcp(const std::string& directory, const LoadRequest& request = {});
 
   private:
