@@ -98,14 +98,15 @@ class Saver {
     }
 
     void make_plan() {
+        LocalPlan plan;
         sim::agree(communicator_, "save: plan", [&] {
             begin("plan");
             leaves_ = flatten(tree_);
             for (const Leaf& leaf : leaves_) {
                 check_value(leaf);
             }
+            plan = make_local_plan(leaves_, communicator_.rank());
         });
-        const LocalPlan plan = make_local_plan(leaves_, communicator_.rank());
         for (const WriteItem& item : plan) {
             leaf_of_position_.push_back(item.leaf);
         }

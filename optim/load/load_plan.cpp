@@ -91,7 +91,10 @@ void compare_steps(const std::vector<Step>& steps, const ParamTable& table,
 
 LoadPlan make_load_plan(StateSource& source, const LoadOptions& options, const ParamTable& table,
                         sim::Communicator& communicator) {
-    refuse_together(communicator, source.name(), check_source(source, options, table));
+    std::vector<Mismatch> refused;
+    sim::agree(communicator, "load: check",
+               [&] { refused = check_source(source, options, table); });
+    refuse_together(communicator, source.name(), refused);
     LoadPlan plan;
     if (options.load_args) {
         for (std::size_t i = 0; i < source.param_groups().size(); ++i) {

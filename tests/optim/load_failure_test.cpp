@@ -39,6 +39,22 @@ class FailingSource : public StateDictSource {
     int fail_at_;
 };
 
+/// A state dict that cannot even be listed, like a checkpoint on a bad disk.
+class UnlistableSource : public StateDictSource {
+  public:
+    UnlistableSource(const StateDict& dict, bool fails) : StateDictSource(dict), fails_(fails) {}
+
+    [[nodiscard]] std::vector<SourceEntry> entries(const std::string& fqn) const override {
+        if (fails_) {
+            throw sim::StorageError("cannot read " + fqn, {{"operation", "read"}});
+        }
+        return StateDictSource::entries(fqn);
+    }
+
+  private:
+    bool fails_;
+};
+
 /// What one rank saw of a load that fails on rank 1 of 2.
 struct Outcome {
     std::string error;
@@ -101,6 +117,19 @@ void expect_torn_until_complete() {
             EXPECT_TRUE(same_value(to_value(optimizer.state_dict()), to_value(saved)));
             optimizer.step();
         });
+}
+
+TEST(FailedLoad, InTheCheckOfOneRankEndsOnAllWithTheSameError) {
+    on_ranks(2, [&](sim::Communicator& communicator) {
+        Trainer trainer(communicator, model);
+        SwapAdamW optimizer(trainer.device(), communicator, {trainer.group()});
+        trainer.train(optimizer, 0, 1);
+        const Value before = everything(trainer, optimizer);
+        const StateDict saved = optimizer.state_dict();
+        UnlistableSource source(saved, communicator.rank() == 1);
+        EXPECT_THROW(optimizer.load(source), sim::StorageError);
+        EXPECT_TRUE(same_value(everything(trainer, optimizer), before));
+    });
 }
 
 TEST(FailedLoad, TearsAllRanksUntilACompleteLoad) {
