@@ -139,25 +139,25 @@ void CheckJudge::figure() {
             check_.units = record.units;
             const auto bound =
                 compares ? std::optional(there) : expectation_.amount->value(record.units);
-            if (!bound) {
-                return fail(fmt::format("{} is no whole number on rank {}",
-                                        expectation_.amount->text, rank));
-            }
-            conclude_figure(rank, measured, *bound, fmt::format("rank {}", rank));
+            conclude_figure(rank, measured, bound, fmt::format("rank {}", rank));
         }
     }
     if (expectation_.select.rank_sum) {
         check_.units = units;
         const auto bound =
             compares ? std::optional(expected_total) : expectation_.amount->value(units);
-        conclude_figure(0, total, bound.value_or(0), "all ranks");
+        conclude_figure(0, total, bound, "all ranks");
     }
 }
 
-void CheckJudge::conclude_figure(int rank, std::int64_t measured, std::int64_t bound,
-                                 const std::string& what) {
+void CheckJudge::conclude_figure(int rank, std::int64_t measured,
+                                 std::optional<std::int64_t> expected, const std::string& what) {
     const Relation relation = expectation_.relation;
     check_.measured = measured;
+    if (!expected) {
+        return fail(fmt::format("{} is no whole number, {}", expectation_.amount->text, what));
+    }
+    const std::int64_t bound = *expected;
     check_.bound = bound;
     const bool good = relation == Relation::at_most        ? measured <= bound
                       : relation == Relation::at_least     ? measured >= bound
@@ -249,8 +249,8 @@ void CheckJudge::cover() {
     if (elements == 0) {
         return fail("nothing is selected: no tensor with an element");
     }
-    const std::int64_t bound = expectation_.amount->value({}).value_or(0);
-    conclude_figure(0, measured, bound, fmt::format("of {} elements in all", elements));
+    conclude_figure(0, measured, expectation_.amount->value({}),
+                    fmt::format("of {} elements in all", elements));
     if (!check_.ok && !rows.empty()) {
         constexpr std::size_t shown = 8;
         if (rows.size() > shown) {
@@ -279,7 +279,7 @@ void CheckJudge::files() {
             units += record.units;
         }
         conclude_figure(0, counts ? static_cast<std::int64_t>(content->files.size()) : bytes,
-                        expectation_.amount->value(units).value_or(0), "in all files");
+                        expectation_.amount->value(units), "in all files");
         return;
     }
     if (relation == Relation::present || relation == Relation::absent) {

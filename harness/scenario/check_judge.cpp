@@ -145,18 +145,19 @@ void CheckJudge::state() {
         return;
     }
     check_.ok = true;
+    const bool params = expectation_.subject == Subject::params;  // have no views
     for (const auto& [view, name] : {std::pair(View::step, "what the next step reads"),
                                      std::pair(View::state_dict, "what state_dict() returns")}) {
-        const bool wanted = view == View::step ? expectation_.select.step_view
-                                               : expectation_.select.state_dict_view;
-        const bool first_only = expectation_.subject == Subject::params && view != View::step;
+        const bool wanted = params               ? view == View::step
+                            : view == View::step ? expectation_.select.step_view
+                                                 : expectation_.select.state_dict_view;
         if (SWAPLAB_MUTANT("judge.one_view") && view == View::state_dict) {
             continue;
         }
-        if (wanted && check_.ok && !first_only) {
+        if (wanted && check_.ok) {
             conclude_states(
                 compare_states(*found, *expected, expectation_.subject, expectation_.select, view),
-                expectation_.subject == Subject::params ? nullptr : name);
+                params ? nullptr : name);
         }
     }
 }

@@ -36,7 +36,8 @@ class CheckJudge {
     void fail(const std::string& summary);
     void pass(const std::string& summary);
     void conclude_states(const std::vector<TensorDifference>& differences, const char* view);
-    void conclude_figure(int rank, std::int64_t measured, std::int64_t bound,
+    /// `expected` is empty where the expected amount is no whole number: that fails.
+    void conclude_figure(int rank, std::int64_t measured, std::optional<std::int64_t> expected,
                          const std::string& what);
     void describe_memory(int rank, std::int64_t measured, std::int64_t bound);
     [[nodiscard]] std::string fault_note() const;

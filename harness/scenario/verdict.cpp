@@ -121,6 +121,18 @@ void note_uncaught(const CaseSpec& which, Verdict& verdict) {
     }
 }
 
+/// A run that nothing stopped has met all its expectations; one without any shows nothing.
+void note_unreached(Verdict& verdict) {
+    for (const Check& check : verdict.checks) {
+        if (!check.reached) {
+            verdict.problems.push_back(check.path + " was not reached");
+        }
+    }
+    if (verdict.checks.empty()) {
+        verdict.problems.emplace_back("nothing was checked");
+    }
+}
+
 std::uint64_t digest_of(const Records& records, const std::vector<Check>& checks) {
     sim::RollingDigest digest;
     digest.add(records.digest);
@@ -177,6 +189,10 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
     }
     if (!SWAPLAB_MUTANT("verdict.uncaught_passes")) {
         note_uncaught(which, verdict);
+    }
+    if (which.fails.empty() && verdict.failed.empty() &&
+        !SWAPLAB_MUTANT("verdict.unreached_passes")) {
+        note_unreached(verdict);
     }
     const bool good = verdict.failed.empty() && verdict.problems.empty();
     if (!which.fails.empty()) {

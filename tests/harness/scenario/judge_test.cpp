@@ -127,6 +127,21 @@ TEST(Judge, KnowsEveryRelationOfFigures) {
     EXPECT_TRUE(seen.judge("expect.h2d = { up_to = \"64 B\", count = 1 }").ok);
 }
 
+TEST(Judge, FailsABoundThatIsNoWholeNumber) {
+    Seen seen;
+    for (const char* rank : {"", "rank = \"sum\", "}) {
+        const Check check = seen.judge("expect.device = { " + std::string(rank) +
+                                       "peak.at_least = \"0.03 params\" }");
+        EXPECT_FALSE(check.ok);
+        EXPECT_THAT(check.summary, HasSubstr("no whole number"));
+    }
+}
+
+TEST(Judge, ComparesParametersWhateverTheView) {
+    Seen seen;
+    EXPECT_FALSE(seen.judge("expect.params = { view = \"state_dict\", same_as = \"before\" }").ok);
+}
+
 TEST(Judge, LooksAtEveryRank) {
     Seen seen;
     seen.rank(1).memory[0].peak.requested = 165;
@@ -325,6 +340,18 @@ TEST(Verdict, IsCaughtWhenExactlyTheNamedExpectationFails) {
     EXPECT_EQ(status(failing({}), {fails, also}), Status::fail);
     EXPECT_EQ(status({}, {holds}), Status::pass);
     EXPECT_EQ(status({}, {fails}), Status::fail);
+}
+
+TEST(Verdict, OfARunThatWasNotLookedAtToItsEndIsNoPass) {
+    Check unreached = check_of("train-2.params", false);
+    unreached.reached = false;
+    const Check holds = check_of("save.cover.missing", true, 0);
+    const Check fails = check_of("save.cover.missing", false, 60);
+    const Verdict cut = conclude({}, {holds, unreached});
+    EXPECT_EQ(cut.status, Status::fail);
+    EXPECT_THAT(cut.headline, HasSubstr("train-2.params was not reached"));
+    EXPECT_EQ(conclude({}, {}).status, Status::fail);
+    EXPECT_EQ(conclude(failing({}), {fails, unreached}).status, Status::caught);
 }
 
 }  // namespace
