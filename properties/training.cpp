@@ -5,6 +5,7 @@
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/harness/train_engine.hpp"
 #include "swaplab/optim/swap_adamw.hpp"
+#include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/stream.hpp"
 #include "swaplab/sim/world.hpp"
 
@@ -357,6 +358,12 @@ Subject swap_adamw() {
 }
 
 Subject specimen(std::vector<std::string> defects) {
+    for (const std::string& name : defects) {
+        // An unknown one would throw in every story, and so count as caught.
+        SWAPLAB_ASSERT(std::any_of(harness::defects().begin(), harness::defects().end(),
+                                   [&](const auto& known) { return known.name == name; }),
+                       "no defect " + name);
+    }
     return {[defects = std::move(defects)](sim::Device& device, sim::Communicator& communicator,
                                            std::vector<optim::ParamGroup> groups, const Story&) {
                 return harness::make_specimen(device, communicator, std::move(groups), defects);
