@@ -1,5 +1,7 @@
 #include "scenario/diagnostic.hpp"
 
+#include "specimens/edit_distance.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,23 +10,6 @@
 
 namespace swaplab::harness::scenario {
 namespace {
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    for (std::size_t j = 0; j < row.size(); ++j) {
-        row[j] = j;
-    }
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({replace, row[j] + 1, row[j - 1] + 1});
-        }
-    }
-    return row[b.size()];
-}
 
 std::string line_of(std::string_view source, int line) {
     std::size_t begin = 0;
