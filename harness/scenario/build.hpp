@@ -17,6 +17,8 @@ namespace swaplab::harness::scenario {
 /// One text or a list of them; empty when absent.
 [[nodiscard]] std::vector<std::string> texts(const Node& table, std::string_view key);
 [[nodiscard]] Shape shape_of(const Node& list);
+/// The same for a tensor, which has at most 2^28 elements (a dim of 0 counts as 1) and 64 dims.
+[[nodiscard]] Shape tensor_shape_of(const Node& list, Diagnostics& diagnostics);
 [[nodiscard]] HyperPatch hyper_patch(const Node& table);
 [[nodiscard]] Checks checks_from(std::string_view name);
 [[nodiscard]] Parts parts_from(const Node& table, const Node& engine);

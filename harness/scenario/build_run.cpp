@@ -22,6 +22,10 @@ const Node& table_or_empty(const Node& parent, std::string_view key) {
     return table != nullptr && table->is(Kind::table) ? *table : empty_table();
 }
 
+bool leaves_its_directory(const std::string& file) {
+    return file.front() == '/' || file.find("..") != std::string::npos;
+}
+
 /// A key of a save or load, else of [engine], else the default.
 std::string engine_text(const Node& table, const Node& engine, const char* key,
                         const char* fallback) {
@@ -442,7 +446,7 @@ class StoryBuilder {
             step.set = *value;
         }
         if (const Node* shape = table.find("shape")) {
-            step.shape = shape_of(*shape);
+            step.shape = tensor_shape_of(*shape, diagnostics_);
         }
         const int changes = (step.drop ? 1 : 0) + (step.unshard ? 1 : 0) + (step.set ? 1 : 0) +
                             (step.shape ? 1 : 0);
@@ -478,6 +482,9 @@ class StoryBuilder {
         }
         if (step.file.empty() == step.param.empty()) {
             diagnostics_.error("missing-key", table.at, "damage has one of file and of");
+        } else if (!step.file.empty() && leaves_its_directory(step.file)) {
+            diagnostics_.error("bad-value", table.place_of("file"),
+                               "the name of a file in the directory is expected, \".metadata\"");
         }
         step.remove = flag_or(table, "delete", false);
         if (const Node* truncate = table.find("truncate")) {

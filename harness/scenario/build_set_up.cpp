@@ -261,21 +261,28 @@ Parts parts_from(const Node& table, const Node& engine) {
     return parts;
 }
 
-ParamSpec param_spec(const Node& table, const Shape& mesh, Diagnostics& diagnostics) {
+Shape tensor_shape_of(const Node& list, Diagnostics& diagnostics) {
     constexpr std::int64_t max_elements = std::int64_t{1} << 28;
+    constexpr std::size_t max_dims = 64;
+    Shape shape = shape_of(list);
+    std::int64_t elements = 1;
+    for (const std::int64_t n : shape) {
+        elements = elements > max_elements ? elements : elements * std::max<std::int64_t>(n, 1);
+    }
+    if (elements > max_elements || shape.size() > max_dims) {
+        diagnostics.error(
+            "bad-value", list.at,
+            fmt::format("shape = {}: more than 2^28 elements or 64 dims", show(list)));
+        return {1};
+    }
+    return shape;
+}
+
+ParamSpec param_spec(const Node& table, const Shape& mesh, Diagnostics& diagnostics) {
     ParamSpec spec;
     spec.name = text_or(table, "name", "");
     if (const Node* shape = table.find("shape")) {
-        spec.shape = shape_of(*shape);
-        std::int64_t elements = 1;
-        for (const std::int64_t n : spec.shape) {
-            elements = elements > max_elements ? elements : elements * n;
-        }
-        if (elements > max_elements) {
-            diagnostics.error("bad-value", shape->at,
-                              fmt::format("shape = {}: more than 2^28 elements", show(*shape)));
-            spec.shape = {1};
-        }
+        spec.shape = tensor_shape_of(*shape, diagnostics);
     }
     if (const Node* init = table.find("init"); init != nullptr && init->is_number()) {
         spec.init = init->number();

@@ -270,7 +270,8 @@ ScenarioFile load_scenario(const std::string& path, const Overrides& overrides) 
         ScenarioFile file;
         file.path = path;
         file.id = id_of(path);
-        file.diagnostics.error("too-large", {}, "a scenario file has at most 256 KiB and 60 lines");
+        file.diagnostics.error("too-large", {1, 1},
+                               "a scenario file has at most 256 KiB and 60 lines");
         return file;
     }
     std::ifstream in(path, std::ios::binary);

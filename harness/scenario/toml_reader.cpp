@@ -85,11 +85,11 @@ Node convert(const toml::node& source, int depth, Diagnostics& diagnostics) {
 
 std::optional<Node> read_toml(std::string_view source, Diagnostics& diagnostics) {
     if (source.size() > max_bytes) {
-        diagnostics.error("too-large", {}, "a scenario file has at most 256 KiB and 60 lines");
+        diagnostics.error("too-large", {1, 1}, "a scenario file has at most 256 KiB and 60 lines");
         return std::nullopt;
     }
     if (std::count(source.begin(), source.end(), '.') > max_dots) {
-        diagnostics.error("too-large", {}, "a scenario file has at most 4,000 dots");
+        diagnostics.error("too-large", {1, 1}, "a scenario file has at most 4,000 dots");
         return std::nullopt;
     }
     try {

@@ -104,6 +104,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "bad-value", "no files to damage"},
         Refusal{"{ train = 1 }, { save = \"x\" }, { edit = { in = \"x\", of = \"a\" } }",
                 "missing-key", "exactly one of drop"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, "
+                "{ edit = { in = \"x\", of = \"a\", shape = [1000000000, 1000000000] } }, "
+                "{ load = \"x\" }",
+                "bad-value", "more than 2^28 elements"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, "
+                "{ damage = { in = \"x\", file = \"../../x\", delete = true } }, "
+                "{ load = \"x\" }",
+                "bad-value", "the name of a file in the directory"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, "
+                "{ damage = { in = \"x\", file = \"/x\", delete = true } }, { load = \"x\" }",
+                "bad-value", "the name of a file in the directory"},
         Refusal{"{ train = 1, fault = { at = \"copi\" } }", "unknown-value", "nearest: copy"},
         Refusal{"{ train = 1, fault = { at = \"copy\", then = \"kill\" } }", "later-stage",
                 "word of a later stage"},
