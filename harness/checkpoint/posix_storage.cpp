@@ -38,6 +38,8 @@ Reason reason_of(int error_number) {
             return {"not a directory", "a part of the path is a file"};
         case EISDIR:
             return {"is a directory", "give the path of a file"};
+        case ENXIO:
+            return {"a pipe, socket or device, not a file", "give the path of a file"};
         case EEXIST:
         case ENOTEMPTY:
             return {"already exists", "remove it or choose another name"};
@@ -183,7 +185,9 @@ class PosixWritableFile : public WritableFile {
 class PosixStorage : public Storage {
   public:
     std::unique_ptr<ReadableFile> open(const std::string& path) override {
-        const int number = retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+        // O_NONBLOCK: to open a FIFO must not wait for somebody who writes into it.
+        const int number =
+            retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); });
         if (number < 0) {
             fail(*this, "open", path, errno);
         }
@@ -194,8 +198,8 @@ class PosixStorage : public Storage {
         if (!known) {
             fail(*this, "open", path, errno);
         }
-        if (S_ISDIR(status.st_mode)) {
-            fail(*this, "open", path, EISDIR);
+        if (!S_ISREG(status.st_mode)) {
+            fail(*this, "open", path, S_ISDIR(status.st_mode) ? EISDIR : ENXIO);
         }
         return file;
     }

@@ -1,13 +1,13 @@
 #include "scenario/gradient_file.hpp"
 
+#include "swaplab/harness/storage.hpp"
 #include "swaplab/sim/error.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <bit>
-#include <fstream>
-#include <sstream>
+#include <span>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -35,14 +35,11 @@ std::vector<float> floats_of(const std::string& path, const std::string& hex) {
 }  // namespace
 
 GradientFile::GradientFile(const std::string& path) : path_(path) {
-    std::ifstream in(path, std::ios::binary);
-    if (!in) {
-        throw sim::StorageError(fmt::format("cannot read the gradients {}", path),
-                                {{"operation", "open"}, {"file", path}});
-    }
-    std::stringstream text;
-    text << in.rdbuf();
-    const auto json = nlohmann::json::parse(text.str(), nullptr, false);
+    const auto storage = make_posix_storage();
+    const auto file = storage->open(path);
+    std::string text(file->size(), '\0');
+    file->read(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+    const auto json = nlohmann::json::parse(text, nullptr, false);
     const auto gradients = json.is_object() ? json.find("gradients") : json.end();
     if (json.is_discarded() || gradients == json.end() || !gradients->is_array()) {
         refuse(path, "JSON with a list \"gradients\" is expected");

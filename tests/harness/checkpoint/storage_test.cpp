@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 namespace swaplab::tests {
 namespace {
@@ -197,6 +198,18 @@ TEST(PosixStorage, AFullDiskIsToldAsSuch) {
                                                        {"file", "/dev/full"},
                                                        {"reason", "no space left"},
                                                        {"bytes", "4"}}));
+}
+
+TEST(PosixStorage, APipeOrDeviceIsRefusedAtOnceInPlaceOfAFile) {
+    const TemporaryDirectory directory;
+    const std::string pipe = directory.path() + "/pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    const auto storage = harness::make_posix_storage();
+    for (const std::string& path : {pipe, std::string("/dev/null")}) {
+        const StorageError error = error_of([&] { (void)storage->open(path); });
+        EXPECT_THAT(error.fields(),
+                    testing::Contains(reason("a pipe, socket or device, not a file")));
+    }
 }
 
 TEST(PosixStorage, ABufferThatIsNotHostMemoryIsRefused) {
