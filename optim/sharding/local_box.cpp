@@ -86,9 +86,9 @@ std::vector<std::size_t> cutting_order(const std::vector<Placement>& placements,
 /// Offset and size of part `index` of `length` cut into `count` parts of ceil(length/count).
 std::pair<std::int64_t, std::int64_t> chunk_of(std::int64_t length, std::int64_t count,
                                                std::int64_t index) {
-    const std::int64_t chunk = (length + count - 1) / count;
-    const std::int64_t first = std::min(length, chunk * index);
-    return {first, std::min(length, first + chunk) - first};
+    const std::int64_t chunk = length / count + (length % count != 0 ? 1 : 0);
+    const std::int64_t first = chunk != 0 && index > length / chunk ? length : chunk * index;
+    return {first, std::min(chunk, length - first)};
 }
 
 }  // namespace

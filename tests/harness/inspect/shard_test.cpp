@@ -23,6 +23,12 @@ TEST(ShardCommand, PrintsWhatTheReadmeOfTheSurfaceShows) {
               "15 of 15 elements, each once\n");
 }
 
+TEST(ShardCommand, CutsTheLongestDimThatCanBeCounted) {
+    EXPECT_THAT(shard_text({"9223372036854775807", "3", "S0"}),
+                ::testing::HasSubstr("[6148914691236517206:9223372036854775807]\n"
+                                     "9223372036854775807 of 9223372036854775807 elements"));
+}
+
 TEST(ShardCommand, AnEmptyShardHoldsNothing) {
     EXPECT_THAT(shard_text({"1", "2", "S0"}),
                 ::testing::HasSubstr("1      [1]    [0]     [1]      nothing\n"));
