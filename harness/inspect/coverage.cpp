@@ -11,6 +11,9 @@ namespace {
 using optim::Box;
 using optim::Shape;
 
+/// A tiling visits each box once per dim; boxes that overlap on purpose can ask for boxes^dims.
+constexpr std::size_t max_visits = 10'000'000;
+
 /// Cuts the tensor dim by dim at every border of the boxes that are left, so that each piece at the
 /// bottom lies wholly inside or outside of each box.
 class Counter {
@@ -23,15 +26,28 @@ class Counter {
             return;
         }
         std::set<std::int64_t> cuts{0, shape_[dim]};
+        std::multimap<std::int64_t, const Box*> starts;
         for (const Box* box : boxes) {
             cuts.insert(box->offsets[dim]);
             cuts.insert(box->offsets[dim] + box->sizes[dim]);
+            starts.emplace(box->offsets[dim], box);
         }
+        std::vector<const Box*> here;
+        auto next = starts.begin();
         for (auto from = cuts.begin(), to = std::next(from); to != cuts.end(); ++from, ++to) {
-            std::vector<const Box*> here;
-            std::copy_if(boxes.begin(), boxes.end(), std::back_inserter(here), [&](const Box* box) {
-                return box->offsets[dim] <= *from && *to <= box->offsets[dim] + box->sizes[dim];
-            });
+            here.erase(std::remove_if(here.begin(), here.end(),
+                                      [&](const Box* box) {
+                                          return box->offsets[dim] + box->sizes[dim] <= *from;
+                                      }),
+                       here.end());
+            for (; next != starts.end() && next->first == *from; ++next) {
+                here.push_back(next->second);
+            }
+            visits_ += 1 + here.size();
+            if (visits_ > max_visits) {
+                result_.complete = false;
+                return;
+            }
             piece.offsets[dim] = *from;
             piece.sizes[dim] = *to - *from;
             count(dim + 1, here, piece);
@@ -51,6 +67,7 @@ class Counter {
 
     const Shape& shape_;
     Coverage& result_;
+    std::size_t visits_ = 0;
 };
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Coverage {
     std::int64_t elements = 0;  ///< of the tensor
     /// copies -> elements that lie in exactly that many boxes; no entry is 0.
     std::map<int, std::int64_t> copies;
+    bool complete = true;  ///< false: so many borders cross that the counts stop early
     std::optional<optim::Box> first_gap;      ///< in row-major order; a box no box covers
     std::optional<optim::Box> first_overlap;  ///< a box that two or more boxes cover
 

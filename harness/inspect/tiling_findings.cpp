@@ -35,6 +35,12 @@ void find_tiling_faults(InspectReport& report) {
             }
         }
         const Coverage coverage = cover(tensor.shape, inside);
+        if (!coverage.complete) {
+            report.findings.push_back(finding_of(FindingCode::bad_metadata, tensor, {}, 0));
+            report.findings.back().detail =
+                fmt::format("{} chunks overlap in too many places to count them", inside.size());
+            continue;
+        }
         const std::int64_t twice = coverage.covered_twice_or_more();
         if (twice > 0 && !SWAPLAB_MUTANT("inspect.no_overlap_check")) {
             report.findings.push_back(

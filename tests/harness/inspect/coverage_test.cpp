@@ -36,6 +36,24 @@ TEST(Coverage, EmptyBoxesAndEmptyTensorsCoverNothing) {
     EXPECT_EQ(cover({0, 3}, {{{0, 0}, {0, 3}}}).copies, Copies{});
 }
 
+TEST(Coverage, BoxesWhoseBordersCrossTooOftenAreNotCounted) {
+    std::vector<Box> nested;
+    for (std::int64_t i = 0; i < 40; ++i) {
+        nested.push_back({optim::Shape(8, i), optim::Shape(8, 90 - i)});
+    }
+    EXPECT_FALSE(cover(optim::Shape(8, 90), nested).complete);
+}
+
+TEST(Coverage, ManyRowsAreCountedToTheEnd) {
+    std::vector<Box> rows;
+    for (std::int64_t i = 0; i < 100'000; ++i) {
+        rows.push_back({{i, 0}, {1, 4}});
+    }
+    const Coverage c = cover({100'000, 4}, rows);
+    EXPECT_TRUE(c.complete);
+    EXPECT_EQ(c.copies, (Copies{{1, 400'000}}));
+}
+
 TEST(Coverage, ABoxOutsideOfTheTensorIsSeen) {
     EXPECT_TRUE(is_inside({{7, 0}, {0, 2}}, {7, 2}));
     EXPECT_FALSE(is_inside({{6, 0}, {2, 2}}, {7, 2}));
