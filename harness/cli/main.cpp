@@ -266,7 +266,13 @@ ExitCode dispatch(int argc, char** argv) {
 /// Maps what a command threw to its exit code; the text goes to stderr.
 ExitCode guarded_main(int argc, char** argv) {
     try {
-        return dispatch(argc, argv);
+        const ExitCode code = dispatch(argc, argv);
+        if (!std::cout.flush()) {
+            std::cerr << "error: cannot write the results to standard output: check that its "
+                         "file system has space\n";
+            return ExitCode::environment;
+        }
+        return code;
     } catch (const sim::Error& error) {
         std::cerr << "error: " << error.message() << "\n";
         return exit_code_of(error);

@@ -245,20 +245,27 @@ std::string to_json(const DiffReport& report) {
 
 std::vector<std::pair<std::string, Shape>> shapes_from_json(const std::string& text,
                                                             const std::string& path) {
-    std::vector<std::pair<std::string, Shape>> shapes;
-    try {
-        const Json json = Json::parse(text);
-        if (!json.is_object()) {
-            throw std::invalid_argument("not an object");
-        }
-        for (const auto& [fqn, dims] : json.items()) {
-            shapes.emplace_back(fqn, dims.get<Shape>());
-        }
-    } catch (const std::exception& error) {
+    const auto refuse = [&](const std::string& found) {
         throw sim::ArgumentError(
-            fmt::format("{} is no shapes file; expected {{\"fqn\": [dims], ...}}: {}", path,
-                        error.what()),
-            {{"file", path}, {"expected", "{\"fqn\": [dims]}"}});
+            fmt::format("{} is no shapes file; expected {{\"fqn\": [dims], ...}}, found {}", path,
+                        found),
+            {{"file", path}, {"expected", "{\"fqn\": [dims]}"}, {"found", found}});
+    };
+    const Json json = Json::parse(text, nullptr, false);
+    if (!json.is_object()) {
+        refuse(json.is_discarded() ? "text that is no JSON" : json.type_name());
+    }
+    std::vector<std::pair<std::string, Shape>> shapes;
+    for (const auto& [fqn, dims] : json.items()) {
+        Shape shape;
+        for (const Json& size : dims.is_array() ? dims : Json::array({nullptr})) {
+            if (!size.is_number_unsigned() || size.get<std::uint64_t>() > INT64_MAX) {
+                refuse(fmt::format("{} as the dims of {}",
+                                   dims.dump(-1, ' ', true, Json::error_handler_t::replace), fqn));
+            }
+            shape.push_back(size.get<std::int64_t>());
+        }
+        shapes.emplace_back(fqn, std::move(shape));
     }
     return shapes;
 }

@@ -96,6 +96,21 @@ TEST_F(Command, ExitCodesSayWhatHappened) {
     EXPECT_THAT(all.out, Not(HasSubstr("PASS")));  // found before anything runs
 }
 
+TEST_F(Command, ResultsThatCannotBeWrittenExit4) {
+    EXPECT_EQ(run("--version >/dev/full").exit, 4);
+}
+
+TEST_F(Command, AShapesFileOfAnotherFormIsRefusedInOurWords) {
+    for (const char* text : {"{\"a\": 1}", "{\"a\": [\"x\"]}", "{\"a\": [1e30]}", "{\"a\": [-1]}",
+                             "{\"a\": [18446744073709551615]}", "[]", "", "{\"a\": [1"}) {
+        write("shapes.json", text);
+        const Ran ran = run("inspect . --against shapes.json");
+        EXPECT_EQ(ran.exit, 2) << text;
+        EXPECT_THAT(ran.out, HasSubstr("shapes.json is no shapes file")) << text;
+        EXPECT_THAT(ran.out, testing::Not(HasSubstr("exception"))) << text;
+    }
+}
+
 TEST_F(Command, NothingToRunExits3) {
     write("note.txt", "x");
     const Ran ran = run("run .");
