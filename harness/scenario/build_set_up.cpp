@@ -335,7 +335,8 @@ SetUp build_set_up(const Node& document, const std::vector<std::string>& order,
     read_params(document, order, out, diagnostics);
     read_groups(document, out, diagnostics);
     for (const Node* table : tables(document, "checkpoint")) {
-        out.checkpoints.push_back({text_or(*table, "name", ""), text_or(*table, "path", "")});
+        out.checkpoints.push_back(
+            {text_or(*table, "name", ""), text_or(*table, "path", ""), table->place_of("path")});
     }
     return out;
 }

@@ -46,6 +46,7 @@ struct GroupSpec {
 struct CheckpointSpec {
     std::string name;
     std::string path;  ///< as in the file, relative to it
+    Position at;
 };
 
 /// How a save keeps what it saves: a DCP directory, an owned state dict, or the live one.

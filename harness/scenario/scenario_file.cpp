@@ -228,6 +228,36 @@ class FileBuilder {
     std::vector<Axis> axes_;
 };
 
+/// Given files must be there before anything runs.
+void check_files(ScenarioFile& file) {
+    const std::filesystem::path directory = std::filesystem::path(file.path).parent_path();
+    const auto require = [&](const std::string& path, Position at, bool is_directory) {
+        std::error_code error;
+        const auto there = directory / path;
+        if (is_directory ? !std::filesystem::is_directory(there, error)
+                         : !std::filesystem::is_regular_file(there, error)) {
+            file.diagnostics.error("no-such-file", at,
+                                   fmt::format("no {} \"{}\" beside this file",
+                                               is_directory ? "directory" : "file", path),
+                                   "paths are relative to the scenario file");
+        }
+    };
+    for (const Run& run : file.runs) {
+        for (const CheckpointSpec& checkpoint : run.start.checkpoints) {
+            require(checkpoint.path, checkpoint.at, true);
+        }
+        for (const Step& step : run.steps) {
+            const auto* train = std::get_if<TrainStep>(&step.action);
+            if (train != nullptr && !train->gradients.empty()) {
+                require(train->gradients, step.at, false);
+            }
+        }
+    }
+    if (file.diagnostics.has_errors()) {
+        file.runs.clear();
+    }
+}
+
 }  // namespace
 
 std::string ScenarioFile::said(std::string_view key) const {
@@ -279,7 +309,9 @@ ScenarioFile load_scenario(const std::string& path, const Overrides& overrides) 
         fail("it cannot be opened: check its permissions");
     }
     std::string source{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    return parse_scenario(path, std::move(source), overrides);
+    ScenarioFile file = parse_scenario(path, std::move(source), overrides);
+    check_files(file);
+    return file;
 }
 
 }  // namespace swaplab::harness::scenario

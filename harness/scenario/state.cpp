@@ -183,9 +183,10 @@ CapturedTensor capture_tensor(const Tensor& tensor) {
 
 CapturedView capture_view(const optim::StateDict& state_dict) {
     CapturedView out;
-    for (const auto& [name, dict] : state_dict.state) {
-        each_tensor(dict, [&](const std::string& key, const Tensor& tensor) {
-            out.state[name][key] = capture_tensor(tensor);
+    for (const auto& entry : state_dict.state) {
+        CapturedKeys& keys = out.state[entry.first];
+        each_tensor(entry.second, [&](const std::string& key, const Tensor& tensor) {
+            keys[key] = capture_tensor(tensor);
         });
     }
     out.groups = state_dict.param_groups;
@@ -257,9 +258,10 @@ GlobalState global_state(const Value& tree) {
         try {
             const optim::StateDict state_dict = optim::state_dict_from_value(*optimizer);
             view.groups = state_dict.param_groups;
-            for (const auto& [name, dict] : state_dict.state) {
-                each_tensor(dict, [&](const std::string& key, const Tensor& tensor) {
-                    view.state[name][key] = whole_tensor(tensor);
+            for (const auto& entry : state_dict.state) {
+                GlobalKeys& keys = view.state[entry.first];
+                each_tensor(entry.second, [&](const std::string& key, const Tensor& tensor) {
+                    keys[key] = whole_tensor(tensor);
                 });
             }
         } catch (const sim::Error& error) {

@@ -109,6 +109,16 @@ TEST_F(Command, AShapesFileOfAnotherFormIsRefusedInOurWords) {
         EXPECT_THAT(ran.out, HasSubstr("shapes.json is no shapes file")) << text;
         EXPECT_THAT(ran.out, testing::Not(HasSubstr("exception"))) << text;
     }
+TEST_F(Command, AMissingCheckpointIsAProblemOfTheFile) {
+    write("it.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\n"
+          "param = [{ name = 'a', shape = [4] }]\n"
+          "checkpoint = [{ name = 'given', path = 'no/such' }]\n"
+          "step = [{ load = 'given' }]\n" +
+              passes);
+    const Ran ran = run("run it.toml");
+    EXPECT_EQ(ran.exit, 2);
+    EXPECT_THAT(ran.out, HasSubstr("it.toml:4:33: error[no-such-file]: no directory \"no/such\""));
 }
 
 TEST_F(Command, NothingToRunExits3) {
