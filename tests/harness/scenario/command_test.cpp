@@ -109,6 +109,8 @@ TEST_F(Command, AShapesFileOfAnotherFormIsRefusedInOurWords) {
         EXPECT_THAT(ran.out, HasSubstr("shapes.json is no shapes file")) << text;
         EXPECT_THAT(ran.out, testing::Not(HasSubstr("exception"))) << text;
     }
+}
+
 TEST_F(Command, AMissingCheckpointIsAProblemOfTheFile) {
     write("it.toml",
           "scenario.name = 'n'\nscenario.why = 'w'\n"
