@@ -202,9 +202,10 @@ bool has_torn_parameters(EngineRun& run) {
 
 /// Fails a read once parameters are being overwritten.
 void tear(EngineRun& run, sim::Communicator& communicator, FailingStorage& failing) {
-    for (std::int64_t operation = 1; !has_torn_parameters(run); ++operation) {
-        with_failure(communicator, failing, operation,
-                     [&] { EXPECT_THROW(run.engine.load_dcp("x"), sim::StorageError); });
+    bool came = true;
+    for (std::int64_t operation = 1; came && !has_torn_parameters(run); ++operation) {
+        came = with_failure(communicator, failing, operation,
+                            [&] { EXPECT_THROW(run.engine.load_dcp("x"), sim::StorageError); });
     }
 }
 
