@@ -21,6 +21,15 @@ if(SWAPLAB_MUTANTS)
   add_compile_definitions(SWAPLAB_MUTANTS)
 endif()
 
+# swaplab_precompile(TARGET): the headers that nearly every source of it reads.
+function(swaplab_precompile target)
+  if(SWAPLAB_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <algorithm> <cstdint> <functional> <map> <memory>
+      <optional> <span> <string> <string_view> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # lets ccache see through it
+  endif()
+endfunction()
+
 # swaplab_module(NAME PUBLIC_HEADERS h... SOURCES s... DEPENDS t... PRIVATE_DEPENDS t...
 #                HEADER_ONLY_DEPENDS t...)
 # A static library swaplab_NAME (alias swaplab::NAME) that sees its own folder, its include folder
@@ -43,6 +52,7 @@ function(swaplab_module name)
   foreach(library IN LISTS ARG_HEADER_ONLY_DEPENDS)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:${library}>)
   endforeach()
+  swaplab_precompile(${target})
   install(TARGETS ${target} EXPORT swaplab_targets
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
     FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
