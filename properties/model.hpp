@@ -36,6 +36,15 @@ using GlobalStates = std::map<std::string, GlobalState>;
 /// "" when equal bit for bit, else where they differ first.
 [[nodiscard]] std::string difference(const GlobalStates& expected, const GlobalStates& found);
 
+/// Bytes of the largest parameter's moments of one rank that training step `step` touches.
+[[nodiscard]] std::uint64_t largest_touched_bytes(const Story& story, bool restarted, int rank,
+                                                  int step, std::size_t groups);
+
+/// "" when each element of a tensor is on as many ranks as its placements replicate it to, else
+/// which one is not. `holders`: ranks per element.
+[[nodiscard]] std::string coverage_fault(const std::vector<int>& holders, const optim::Shape& mesh,
+                                         const std::vector<optim::Placement>& placements);
+
 /// The step that the optimizer trains between save and load when it goes on; all gradients exist.
 inline constexpr int stray_step = 31;
 

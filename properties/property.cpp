@@ -102,10 +102,23 @@ void must_hold(const Property& property) {
     }
 }
 
-void must_be_caught(const Property& property) {
-    const Verdict verdict = check(current_test(), cases_by_default, property);
+void must_be_caught(const Property& property, const std::string& as) {
+    std::string other;
+    const Verdict verdict = check(current_test(), cases_by_default, [&](const Story& story) {
+        try {
+            property(story);
+        } catch (const PropertyFailed& failed) {
+            if (std::string_view(failed.what()).find(as) != std::string_view::npos) {
+                throw;
+            }
+            other = failed.what();
+        } catch (const std::exception& error) {
+            other = error.what();
+        }
+    });
     if (verdict.held) {
-        ADD_FAILURE() << "no story shows the fault: " << verdict.text;
+        ADD_FAILURE() << "no story fails with \"" << as << "\": " << verdict.text
+                      << (other.empty() ? "" : "; one failed with: " + other);
     }
 }
 

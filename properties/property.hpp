@@ -30,8 +30,9 @@ struct Verdict {
 
 /// Fails the running test unless `property` holds on 500 stories (or RC_PARAMS max_success).
 void must_hold(const Property& property);
-/// Fails the running test if 500 stories show nothing wrong with a faulty subject.
-void must_be_caught(const Property& property);
+/// Fails the running test unless one of 500 stories makes a PROP_TRUE fail with a message that
+/// contains `as`. Failures of other kinds do not count: they say nothing about this property.
+void must_be_caught(const Property& property, const std::string& as);
 
 }  // namespace swaplab::properties
 

@@ -2,6 +2,8 @@
 
 #include "model.hpp"
 
+#include <gtest/gtest-spi.h>
+
 #include <set>
 #include <sstream>
 
@@ -35,6 +37,20 @@ TEST(PropertyRunner, AFailureThatDoesNotRepeatIsSaidToBeNone) {
         check("a", 5, [&](const Story&) { PROP_TRUE(!std::exchange(first, false), "once"); });
     EXPECT_FALSE(verdict.held);
     EXPECT_THAT(verdict.text, ::testing::HasSubstr("not deterministic"));
+}
+
+void look_for_wanted(const Property& property) {
+    must_be_caught(property, "wanted");
+}
+
+TEST(PropertyRunner, AFaultIsCaughtByItsOwnFailureOnly) {
+    look_for_wanted([](const Story& story) { PROP_TRUE(story.slots < 3, "wanted"); });
+    EXPECT_NONFATAL_FAILURE(look_for_wanted([](const Story&) {}), "no story fails");
+    EXPECT_NONFATAL_FAILURE(look_for_wanted([](const Story&) { PROP_TRUE(false, "another"); }),
+                            "one failed with: false: another");
+    EXPECT_NONFATAL_FAILURE(
+        look_for_wanted([](const Story&) { throw std::runtime_error("wanted"); }),
+        "one failed with: wanted");
 }
 
 TEST(PropertyRunner, PropertiesDrawDifferentStories) {
@@ -72,6 +88,18 @@ TEST(Stories, CoverTheCorners) {
     for (const auto& [corner, count] : seen) {
         EXPECT_GE(count, 10) << corner;
     }
+}
+
+TEST(Model, EveryElementHasAsManyHoldersAsTheMeshReplicates) {
+    using optim::Placement;
+    const std::vector<Placement> rows{Placement::shard(0)};
+    EXPECT_EQ(coverage_fault({1, 1}, {2}, rows), "");
+    EXPECT_EQ(coverage_fault({1, 0}, {2}, rows), "element 1 is on 0 ranks, expected 1");
+    EXPECT_EQ(coverage_fault({1, 2}, {2}, rows), "element 1 is on 2 ranks, expected 1");
+    EXPECT_EQ(coverage_fault({3}, {2, 3}, {Placement::shard(0), Placement::replicate()}), "");
+    EXPECT_EQ(coverage_fault({2}, {3}, {Placement::replicate()}),
+              "element 0 is on 2 ranks, expected 3");
+    EXPECT_EQ(coverage_fault({}, {4}, rows), "");
 }
 
 TEST(Model, DifferenceNamesTheFirstElement) {

@@ -26,19 +26,19 @@ TEST(ResumeEquivalence, HoldsForTheSpecimenWithoutDefects) {
 }
 
 TEST(ResumeEquivalence, FindsStaleGroups) {
-    must_be_caught(resumes(specimen({"stale_groups"})));
+    must_be_caught(resumes(specimen({"stale_groups"})), ".param, element");
 }
 
 TEST(ResumeEquivalence, FindsStaleMoments) {
-    must_be_caught(resumes(specimen({"stale_moments"})));
+    must_be_caught(resumes(specimen({"stale_moments"})), ".exp_avg, element");
 }
 
 TEST(ResumeEquivalence, FindsRestartedSteps) {
-    must_be_caught(resumes(specimen({"step_restarts"})));
+    must_be_caught(resumes(specimen({"step_restarts"})), ".step: expected");
 }
 
 TEST(ResumeEquivalence, FindsACounterPerGroup) {
-    must_be_caught(resumes(specimen({"step_per_group"})));
+    must_be_caught(resumes(specimen({"step_per_group"})), ".step: expected");
 }
 
 }  // namespace

@@ -84,15 +84,15 @@ TEST(ShardPreservation, HoldsForTheSpecimenWithoutDefects) {
 }
 
 TEST(ShardPreservation, FindsPlainLocalMoments) {
-    must_be_caught(shards_survive(specimen({"local_moments"})));
+    must_be_caught(shards_survive(specimen({"local_moments"})), "is stored as");
 }
 
 TEST(ShardPreservation, FindsParametersWithoutState) {
-    must_be_caught(shards_survive(specimen({"drops_added_groups"})));
+    must_be_caught(shards_survive(specimen({"drops_added_groups"})), "has no optimizer state");
 }
 
 TEST(ShardPreservation, FindsMomentsThatDoNotComeBack) {
-    must_be_caught(shards_survive(specimen({"reinit_on_load"})));
+    must_be_caught(shards_survive(specimen({"reinit_on_load"})), ".step: expected");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "training.hpp"
 
 #include "property.hpp"
+#include "scenario/backend.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/harness/train_engine.hpp"
@@ -18,6 +19,9 @@
 
 namespace swaplab::properties {
 namespace {
+
+/// nullptr: devices are simulated.
+const harness::scenario::Backend* backend = nullptr;
 
 using optim::Box;
 using optim::Shape;
@@ -71,13 +75,15 @@ struct Shared {
     const Subject& subject;
     Outcome& outcome;
     std::vector<Saved> saved;
-    std::map<std::string, std::map<std::string, std::vector<bool>>> covered;
+    /// Ranks that hold each element of the global tensors, by parameter and key.
+    std::map<std::string, std::map<std::string, std::vector<int>>> holders;
 };
 
 /// One rank of a story, before or after the restart.
 class Rank {
   public:
-    Rank(Shared& shared, sim::Communicator& communicator, sim::Device& device, bool restarted)
+    Rank(Shared& shared, sim::Communicator& communicator, sim::SimulatedDevice& device,
+         bool restarted)
         : shared_(shared),
           communicator_(communicator),
           device_(device),
@@ -96,7 +102,8 @@ class Rank {
         optimizer_->step();
         shared_.outcome.steps.push_back(
             {communicator_.rank(), step, optimizer_->param_groups().size(), restarted_,
-             window.rise(MemoryKind::device), window.kept(MemoryKind::device)});
+             window.before(MemoryKind::device), window.rise(MemoryKind::device),
+             window.kept(MemoryKind::device), device_.worst_peak().bytes});
         if (step == 0 && story().last_group_joins_late) {
             optimizer_->add_param_group(take_group(story().groups.size() - 1));
         }
@@ -116,6 +123,8 @@ class Rank {
 
     void load() {
         const sim::MemoryLedger::Window window(device_.ledger());
+        const sim::IssuePoint begin = device_.issue_point();
+        const std::uint64_t worst_before = device_.worst_peak(sim::Size::requested, begin).bytes;
         if (story().via == Story::Via::dcp) {
             engine_->load_dcp("x");
         } else {
@@ -127,6 +136,7 @@ class Rank {
         }
         shared_.outcome.loads.push_back(
             {communicator_.rank(), construction_rise_, window.rise(MemoryKind::device),
+             worst_before, device_.worst_peak(sim::Size::requested, begin).bytes,
              window.kept(MemoryKind::device), window.kept(MemoryKind::pinned)});
         if (story().lr_after_load) {
             optimizer_->param_groups()[0].options.lr = *story().lr_after_load;
@@ -272,21 +282,21 @@ class Rank {
         PROP_TRUE(values.size() == indices.size(), name + "." + key + " has another size");
         const auto count = static_cast<std::size_t>(optim::numel(spec.global_shape));
         global.resize(count);
-        std::vector<bool>& covered = shared_.covered[name][key];
-        covered.resize(count);
+        std::vector<int>& holders = shared_.holders[name][key];
+        holders.resize(count);
         for (std::size_t i = 0; i < indices.size(); ++i) {
             const auto index = static_cast<std::size_t>(indices[i]);
-            PROP_TRUE(!covered[index] || std::bit_cast<std::uint32_t>(global[index]) ==
-                                             std::bit_cast<std::uint32_t>(values[i]),
+            PROP_TRUE(holders[index] == 0 || std::bit_cast<std::uint32_t>(global[index]) ==
+                                                 std::bit_cast<std::uint32_t>(values[i]),
                       fmt::format("{}.{}: replicas differ at element {}", name, key, index));
             global[index] = values[i];
-            covered[index] = true;
+            ++holders[index];
         }
     }
 
     Shared& shared_;
     sim::Communicator& communicator_;
-    sim::Device& device_;
+    sim::SimulatedDevice& device_;
     sim::Stream stream_;
     bool restarted_;
     std::vector<optim::ParameterPtr> params_;
@@ -314,19 +324,41 @@ void first_part(const Story& story, Rank& rank) {
     }
 }
 
+/// Every element of what collect() put together came from the ranks that must hold it.
+void check_coverage(const Shared& shared) {
+    const Story& story = shared.story;
+    const Shape& mesh = story.restart ? story.load_mesh : story.mesh;
+    for (const StoryGroup& group : story.groups) {
+        for (const StoryParam& param : group.params) {
+            const auto collected = shared.holders.find(param.name);
+            PROP_TRUE(collected != shared.holders.end(), param.name + " was not collected");
+            for (const auto& [key, holders] : collected->second) {
+                const std::string fault =
+                    coverage_fault(holders, mesh, placements_of(param, story.restart));
+                PROP_TRUE(fault.empty(), param.name + "." + key + ": " + fault);
+            }
+        }
+    }
+}
+
 /// Runs `part` on fresh devices of a world of `mesh`.
 void run_world(Shared& shared, const Shape& mesh, bool restarted,
                void (*part)(const Story&, Rank&)) {
     sim::WorldOptions world;
     world.size = world_size(mesh);
     world.seed = shared.story.seed;
+    sim::SimulatedDeviceOptions all;
+    all.capacity_bytes = std::uint64_t{1} << 20U;
+    all.schedule = shared.story.schedule;
+    all.seed = shared.story.seed;
+    if (backend != nullptr) {
+        backend->begin(world.size, all);
+    }
     const auto results = sim::run_ranks(world, [&](sim::Communicator& communicator) {
-        sim::SimulatedDeviceOptions options;
+        sim::SimulatedDeviceOptions options = all;
         options.rank = communicator.rank();
-        options.capacity_bytes = std::uint64_t{1} << 20U;
-        options.schedule = shared.story.schedule;
-        options.seed = shared.story.seed;
-        const auto device = sim::make_simulated_device(options);
+        const auto device =
+            backend != nullptr ? backend->make(options) : sim::make_simulated_device(options);
         {
             Rank rank(shared, communicator, *device, restarted);
             part(shared.story, rank);
@@ -343,6 +375,10 @@ void run_world(Shared& shared, const Shape& mesh, bool restarted,
 }
 
 }  // namespace
+
+void use_backend(const harness::scenario::Backend& wanted) {
+    backend = &wanted;
+}
 
 Subject swap_adamw() {
     return {[](sim::Device& device, sim::Communicator& communicator,
@@ -380,6 +416,7 @@ Outcome run(const Story& story, const Subject& subject) {
     if (story.restart) {
         run_world(shared, story.load_mesh, true, rest_of_story);
     }
+    check_coverage(shared);
     return outcome;
 }
 

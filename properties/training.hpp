@@ -16,6 +16,10 @@
 #include <string>
 #include <vector>
 
+namespace swaplab::harness::scenario {
+class Backend;
+}
+
 namespace swaplab::properties {
 
 /// The optimizer that a property is about.
@@ -27,6 +31,10 @@ struct Subject {
     harness::Checks checks = harness::Checks::full;
 };
 
+/// From now on, stories run on devices of `wanted`, which must outlive them. Worst peaks are
+/// known only where it sees inside.
+void use_backend(const harness::scenario::Backend& wanted);
+
 [[nodiscard]] Subject swap_adamw();
 [[nodiscard]] Subject specimen(std::vector<std::string> defects);
 
@@ -36,13 +44,17 @@ struct StepFigures {
     int step = 0;
     std::size_t groups = 0;  ///< that the optimizer had
     bool restarted = false;
+    std::uint64_t before = 0;
     std::uint64_t rise = 0;
     std::int64_t kept = 0;
+    std::uint64_t worst_peak = 0;  ///< of all so far, over all schedules
 };
 struct LoadFigures {
     int rank = 0;
     std::uint64_t construction_rise = 0;
     std::uint64_t load_rise = 0;
+    std::uint64_t worst_before = 0;  ///< what may be occupied when the load begins
+    std::uint64_t worst_peak = 0;    ///< during the load, over all schedules
     std::int64_t load_kept = 0;
     std::int64_t load_pinned_kept = 0;
 };

@@ -24,11 +24,6 @@ struct StatePath {
     std::string group_fqn;     ///< of groups in flattened form: the parameter that stands for one
 };
 
-std::string text_of(const Value& part) {
-    const auto* text = part.get_if<std::string>();
-    return text != nullptr ? *text : optim::repr(part);
-}
-
 /// "state.a.weight.exp_avg": what is before and after the last '.', without "state.".
 bool split_flat(const std::string& name, const std::string& word, std::string& fqn,
                 std::string& key) {
@@ -49,14 +44,14 @@ StatePath read_path(const MetadataEntry& entry, const std::string& prefix) {
     if (path.empty() && entry.key.starts_with(prefix + ".")) {
         path = {prefix, entry.key.substr(prefix.size() + 1)};
     }
-    if (path.size() < 2 || text_of(path[0]) != prefix) {
+    if (path.size() < 2 || text_of_part(path[0]) != prefix) {
         return result;
     }
-    const std::string second = text_of(path[1]);
+    const std::string second = text_of_part(path[1]);
     if (second == "state" && path.size() == 4) {
         result.part = StatePath::Part::state;
-        result.fqn = text_of(path[2]);
-        result.key = text_of(path[3]);
+        result.fqn = text_of_part(path[2]);
+        result.key = text_of_part(path[3]);
     } else if (second == "param_groups") {
         result.part = StatePath::Part::groups;
         result.group.assign(path.begin() + 2, path.end());
@@ -104,7 +99,7 @@ class GroupAssembler {
             if (is_new) {
                 flat_fqns_.push_back(path.group_fqn);
             }
-            place->second.set(text_of(path.group.front()), std::move(value));
+            place->second.set(text_of_part(path.group.front()), std::move(value));
             return;
         }
         std::vector<Value> place = path.group;
@@ -134,23 +129,16 @@ class GroupAssembler {
     /// The flattened form repeats every value for every parameter and does not tell which of them
     /// shared a group: neighbours with equal values become one.
     void join_flat_groups() {
+        const Dict* neighbour = nullptr;
         for (const std::string& fqn : flat_fqns_) {
             const Dict& values = flat_groups_.at(fqn);
-            if (groups_.empty() || !optim::same_value(values, without_params(groups_.back()))) {
+            if (neighbour == nullptr || !optim::same_value(values, *neighbour)) {
                 groups_.push_back(values);
                 groups_.back().set("params", optim::List{});
             }
             groups_.back().find("params")->get_if<optim::List>()->items.emplace_back(fqn);
+            neighbour = &values;
         }
-    }
-
-    static Dict without_params(const Dict& group) {
-        Dict rest = group;
-        std::erase_if(rest.items, [](const auto& item) {
-            const auto* name = item.first.template get_if<std::string>();
-            return name != nullptr && *name == "params";
-        });
-        return rest;
     }
 
     Checkpoint& checkpoint_;

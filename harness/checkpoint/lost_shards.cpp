@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace swaplab::harness {
 namespace {
+
+std::optional<int> chunk_writer(const StoredChunk& chunk) {
+    return chunk.stored ? writer_of(chunk.stored->relative_path) : std::nullopt;
+}
 
 /// A rank and the part of the parameter that it held.
 struct Owner {
@@ -30,7 +33,7 @@ std::vector<Owner> owners_when_saved(const Checkpoint& checkpoint, const std::st
             continue;
         }
         for (const StoredChunk& chunk : tensor->chunks) {
-            const std::optional<int> rank = writer_of(chunk);
+            const std::optional<int> rank = chunk_writer(chunk);
             if (rank && optim::numel(chunk.box.sizes) > 0) {
                 owners.push_back({*rank, chunk.box});
             }
@@ -85,21 +88,6 @@ bool name_lost(const std::vector<Owner>& owners, std::optional<int> writer, cons
 
 }  // namespace
 
-std::optional<int> writer_of(const StoredChunk& chunk) {
-    if (!chunk.stored) {
-        return std::nullopt;
-    }
-    const std::string& path = chunk.stored->relative_path;
-    const char* name = path.c_str() + path.rfind('/') + 1;
-    int rank = 0;
-    int file = 0;
-    int end = 0;
-    // NOLINTNEXTLINE(cert-err34-c): no match is an answer.
-    const int matched = std::sscanf(name, "__%9d_%9d.distcp%n", &rank, &file, &end);
-    return matched == 2 && end > 0 && name[end] == '\0' && rank >= 0 ? std::optional(rank)
-                                                                     : std::nullopt;
-}
-
 void explain_lost_shards(const Checkpoint& checkpoint, const TensorEntry& saved,
                          const optim::Tensor& live, optim::Mismatch& mismatch) {
     const std::int64_t whole = optim::numel(live.global_shape());
@@ -114,7 +102,7 @@ void explain_lost_shards(const Checkpoint& checkpoint, const TensorEntry& saved,
     }
     std::vector<int> lost;
     if (is_partition(owners, live.global_shape()) &&
-        name_lost(owners, writer_of(saved.chunks.front()), saved.global_shape, lost)) {
+        name_lost(owners, chunk_writer(saved.chunks.front()), saved.global_shape, lost)) {
         mismatch.lost_ranks = lost;
         mismatch.detail = fmt::format("shard of rank {} lost: {}", fmt::join(lost, ", "),
                                       share_text(whole - there, whole));

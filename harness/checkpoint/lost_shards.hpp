@@ -7,9 +7,6 @@
 
 namespace swaplab::harness {
 
-/// The rank in PyTorch's file names "__RANK_FILE.distcp"; empty for any other name.
-[[nodiscard]] std::optional<int> writer_of(const StoredChunk& chunk);
-
 /// For a moment that was saved smaller than its parameter, as happens when ranks save plain local
 /// tensors under one key and one of them is kept: fills in `mismatch` the ranks whose parts are in
 /// no file and how many elements that is. Who held what when it was saved is known from the

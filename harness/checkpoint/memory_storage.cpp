@@ -152,7 +152,9 @@ class MemoryStorageImpl : public MemoryStorage {
         require_directory(logged("fsync_directory", given), "sync directory");
     }
 
-    const std::vector<StorageOperation>& log() const noexcept override { return log_; }
+    [[nodiscard]] const std::vector<StorageOperation>& log() const noexcept override {
+        return log_;
+    }
     void clear_log() noexcept override { log_.clear(); }
     std::vector<std::byte>& file_bytes(const std::string& given) override {
         return *existing(normal_path(given), "open");

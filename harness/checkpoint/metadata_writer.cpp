@@ -140,15 +140,19 @@ class MetadataEncoder {
     void write_path(const std::vector<optim::Value>& path) {
         pickle_.op(opcode::mark);
         for (const optim::Value& part : path) {
-            if (const auto* index = part.get_if<std::int64_t>()) {
-                pickle_.integer(*index);
-            } else {
-                const auto* name = part.get_if<std::string>();
-                SWAPLAB_ASSERT(name != nullptr, "a path part is a text or a number");
-                pickle_.interned(*name);
-            }
+            write_path_part(part);
         }
         pickle_.op(opcode::tuple);
+    }
+
+    void write_path_part(const optim::Value& part) {
+        if (const auto* index = part.get_if<std::int64_t>()) {
+            pickle_.integer(*index);
+            return;
+        }
+        const auto* name = part.get_if<std::string>();
+        SWAPLAB_ASSERT(name != nullptr, "a path part is a text or a number");
+        pickle_.interned(*name);
     }
 
     // --- storage_data ---

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace swaplab::harness {
@@ -57,7 +57,7 @@ Reason reason_of(int error_number) {
         case ELOOP:
             return {"too many symbolic links", "give the real path"};
         default:
-            return {std::strerror(error_number), "see the reason"};
+            return {std::generic_category().message(error_number), "see the reason"};
     }
 }
 
@@ -165,7 +165,7 @@ class PosixWritableFile : public WritableFile {
   private:
     [[noreturn]] void fail_append(std::size_t bytes, int error_number) {
         const Reason why = reason_of(error_number);
-        StorageError error(
+        throw StorageError(
             fmt::format("cannot write {}, {} at offset {}: {}; {}", path_, sim::format_bytes(bytes),
                         sim::with_thousands(offset_bytes_), why.reason, why.advice),
             {{"operation", "write"},
@@ -173,7 +173,6 @@ class PosixWritableFile : public WritableFile {
              {"reason", why.reason},
              {"offset", std::to_string(offset_bytes_)},
              {"bytes", std::to_string(bytes)}});
-        throw error;
     }
 
     Storage& storage_;
@@ -237,8 +236,10 @@ class PosixStorage : public Storage {
             if (name != "." && name != ".." &&
                 ::stat(join_path(path, name).c_str(), &status) == 0) {
                 const bool is_directory = S_ISDIR(status.st_mode);
+                const bool is_file = S_ISREG(status.st_mode);
                 entries.push_back({name, is_directory,
-                                   is_directory ? 0 : static_cast<std::uint64_t>(status.st_size)});
+                                   is_file ? static_cast<std::uint64_t>(status.st_size) : 0,
+                                   !is_directory && !is_file});
             }
             errno = 0;
         }

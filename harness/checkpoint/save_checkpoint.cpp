@@ -50,29 +50,29 @@ class Saver {
 
     SaveReport run() {
         make_plan();
-        sim::agree(communicator_, "save: validate", [&] {
+        agree("validate", [&] {
             begin("validate");
             kept_ = deduplicate(plans_, options_.dedup_to_lowest_rank);
             global_ = make_global_plan(plans_, kept_);
         });
-        sim::agree(communicator_, "save: prepare", [&] {
+        agree("prepare", [&] {
             replaces_ = storage_.exists(publisher_.directory());
             if (is_first()) {
                 explained([&] { publisher_.prepare(); });
             }
         });
         std::vector<StoredItem> mine;
-        sim::agree(communicator_, "save: write", [&] {
+        agree("write", [&] {
             begin("stage");
             explained([&] { mine = write_file(); });
         });
         const SaveReport report = collect(mine);
         // A refusal by some rank's callback must come before the names change.
-        sim::agree(communicator_, "save: publish", [&] {
+        agree("begin to publish", [&] {
             begin("publish");
             tell("publish", planned_bytes());
         });
-        sim::agree(communicator_, "save: publish", [&] {
+        agree("publish", [&] {
             if (is_first()) {
                 explained([&] { publisher_.publish(encoded_metadata_); });
             }
@@ -84,6 +84,20 @@ class Saver {
     [[nodiscard]] bool is_first() const { return communicator_.rank() == 0; }
     [[nodiscard]] std::size_t rank() const {
         return static_cast<std::size_t>(communicator_.rank());
+    }
+
+    /// Names the directory, too: ranks that save into different ones never agree.
+    [[nodiscard]] std::string purpose(const std::string& phase) const {
+        return "save_checkpoint of " + publisher_.directory() + ": " + phase;
+    }
+    void agree(const std::string& phase, const std::function<void()>& work,
+               sim::CallSite site = sim::CallSite::here()) const {
+        sim::agree(communicator_, purpose(phase), work, site);
+    }
+    [[nodiscard]] std::vector<std::string> gather(
+        const std::string& mine, const std::string& phase,
+        sim::CallSite site = sim::CallSite::here()) const {
+        return communicator_.all_gather_object(mine, purpose(phase), site);
     }
 
     void begin(std::string_view phase) const {
@@ -99,7 +113,7 @@ class Saver {
 
     void make_plan() {
         LocalPlan plan;
-        sim::agree(communicator_, "save: plan", [&] {
+        agree("plan", [&] {
             begin("plan");
             leaves_ = flatten(tree_);
             for (const Leaf& leaf : leaves_) {
@@ -110,15 +124,8 @@ class Saver {
         for (const WriteItem& item : plan) {
             leaf_of_position_.push_back(item.leaf);
         }
-        for (const std::string& bytes : communicator_.all_gather_object(pack_plan(plan))) {
+        for (const std::string& bytes : gather(pack_plan(plan), "exchange plans")) {
             plans_.push_back(unpack_plan(bytes));
-        }
-        const std::string& mine = publisher_.directory();
-        for (const std::string& theirs : communicator_.all_gather_object(mine)) {
-            if (theirs != mine) {
-                throw sim::ArgumentError(
-                    fmt::format("ranks save into different directories: {} and {}", mine, theirs));
-            }
         }
     }
 
@@ -129,8 +136,11 @@ class Saver {
         try {
             static_cast<void>(pickle_of(leaf.value));
         } catch (const sim::ArgumentError& error) {
+            sim::ErrorFields fields = error.fields();
+            fields.push_back({"operation", "save_checkpoint"});
+            fields.push_back({"key", leaf.key});
             throw sim::ArgumentError(fmt::format("{} cannot be saved: {}", leaf.key, error.what()),
-                                     {{"key", leaf.key}});
+                                     std::move(fields));
         }
     }
 
@@ -211,7 +221,7 @@ class Saver {
     /// Everybody's items become the metadata.
     SaveReport collect(const std::vector<StoredItem>& mine) {
         SaveReport report;
-        const std::vector<std::string> all = communicator_.all_gather_object(pack_items(mine));
+        const std::vector<std::string> all = gather(pack_items(mine), "exchange items");
         for (std::size_t r = 0; r < all.size(); ++r) {
             const std::vector<StoredItem> items = unpack_items(all[r]);
             for (std::size_t i = 0; i < items.size(); ++i) {

@@ -58,6 +58,7 @@ struct Offers {
 int choose_writer(const std::vector<std::pair<int, std::size_t>>& offers,
                   const std::vector<std::uint64_t>& loads, bool to_lowest_rank) {
     std::vector<int> ranks;
+    ranks.reserve(offers.size());
     for (const auto& offer : offers) {
         ranks.push_back(offer.first);
     }
@@ -137,6 +138,7 @@ LocalPlan make_local_plan(const std::vector<Leaf>& leaves, int rank) {
 std::vector<std::vector<std::size_t>> deduplicate(const std::vector<LocalPlan>& plans,
                                                   bool to_lowest_rank) {
     std::vector<std::vector<bool>> keeps;
+    keeps.reserve(plans.size());
     for (const LocalPlan& plan : plans) {
         keeps.emplace_back(plan.size(), false);
     }

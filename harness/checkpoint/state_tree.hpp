@@ -4,6 +4,7 @@
 
 #include "swaplab/optim/value.hpp"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,18 +23,24 @@ struct Leaf {
 /// Source: torch.distributed.checkpoint._traverse.traverse_state_dict of PyTorch 2.8.
 [[nodiscard]] std::vector<Leaf> flatten(const optim::Value& tree);
 
+/// One part of a path as keys join it.
+[[nodiscard]] std::string text_of_part(const optim::Value& part);
+
 /// Puts leaves into nested dicts and lists; a list position that no leaf names becomes None.
 class TreeBuilder {
   public:
-    explicit TreeBuilder(std::size_t most_items) : most_items_(most_items) {}
+    /// Lists have at most `most_items` items.
+    explicit TreeBuilder(std::size_t most_items);
+    ~TreeBuilder();
 
     /// False when the place is taken by a leaf or a container of another kind.
     [[nodiscard]] bool put(const std::vector<optim::Value>& path, optim::Value value);
-    [[nodiscard]] optim::Value take() && { return std::move(root_); }
+    [[nodiscard]] optim::Value take() &&;
 
   private:
+    struct Node;
     std::size_t most_items_;
-    optim::Value root_ = optim::Dict{};
+    std::unique_ptr<Node> root_;
 };
 
 }  // namespace swaplab::harness

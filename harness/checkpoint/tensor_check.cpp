@@ -1,12 +1,13 @@
-#include <algorithm>
-
 #include "checkpoint/lost_shards.hpp"
 #include "checkpoint/tiling.hpp"
+
 #include "swaplab/harness/tensor_reader.hpp"
 #include "swaplab/sim/mutant.hpp"
 #include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace swaplab::harness {
 

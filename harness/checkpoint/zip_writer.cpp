@@ -124,7 +124,8 @@ void ZipWriter::write_directory() {
         zip::put(record, extra.size(), 2);
         record.append(10, '\0');  // comment length, disk, attributes
         zip::put(record, capped(entry.header_offset), 4);
-        out_.append(record + entry.name + extra);
+        record.append(entry.name).append(extra);
+        out_.append(record);
     }
     const std::uint64_t end = position();
     std::string tail;

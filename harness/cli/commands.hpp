@@ -39,9 +39,11 @@ struct RunOptions {
     std::vector<std::string> paths;
     scenario::Overrides overrides;
     bool invert = false;
-    std::string junit;   ///< file, or empty
-    bool color = false;  ///< decided: common.color against the terminal
-    bool live = false;   ///< stderr is a terminal
+    std::string device = "simulated";  ///< or "cuda"
+    std::string junit;         ///< file, or empty
+    bool color = false;        ///< decided: common.color against the terminal
+    bool live = false;         ///< stderr is a terminal
+    std::size_t columns = 80;  ///< of that terminal
 };
 
 /// Results to `out`. Errors: StorageError for paths that cannot be read.
@@ -49,7 +51,8 @@ ExitCode list_command(const ListOptions& options, std::ostream& out);
 ExitCode lint_command(const LintOptions& options, std::ostream& out);
 /// Tells stories in sentences; problems of files go to `err`.
 ExitCode explain_command(const LintOptions& options, std::ostream& out, std::ostream& err);
-/// Problems of scenario files go to `err`, and nothing runs then.
+/// Problems of scenario files go to `err`, with --json also to `out`, and nothing runs then. A step
+/// that never ends ends the process with exit code 5, after everything so far was told.
 ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream& err);
 
 /// "0.1.0".

@@ -56,8 +56,8 @@ std::string version_number() {
 std::string version_text() {
     return fmt::format(
         "swaplab {}\ncommit           {}\ncompiler         {}\n"
-        "CUDA             off\ninstruction set  {}\n",
-        version_number(), SWAPLAB_COMMIT, compiler(), instruction_set());
+        "CUDA             {}\ninstruction set  {}\n",
+        version_number(), SWAPLAB_COMMIT, compiler(), SWAPLAB_CUDA_BUILT, instruction_set());
 }
 
 }  // namespace swaplab::harness::cli

@@ -4,6 +4,7 @@
 #include "scenario/vocabulary.hpp"
 
 #include "swaplab/harness/specimen.hpp"
+#include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
@@ -32,26 +33,31 @@ std::string list_defects() {
     return out;
 }
 
-std::string plural(std::size_t count, const char* word) {
-    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
-}
-
 }  // namespace
 
 ExitCode list_command(const ListOptions& options, std::ostream& out) {
     if (options.words) {
         const std::string rows = scenario::list_words(options.prefix);
-        out << rows;
+        const std::string none = fmt::format("no word begins with {}\n", options.prefix);
+        out << (options.common.json ? report::words_json(options.prefix)
+                : rows.empty()      ? none
+                                    : rows);
         return rows.empty() ? ExitCode::nothing : ExitCode::ok;
     }
     if (options.defects) {
-        out << list_defects();
+        out << (options.common.json ? report::defects_json() : list_defects());
         return ExitCode::ok;
     }
     const auto files = load_all(options.paths, {});
+    const bool broken = std::any_of(files.begin(), files.end(), [](const ScenarioFile& file) {
+        return file.diagnostics.has_errors();
+    });
+    const ExitCode code = files.empty() ? ExitCode::nothing
+                          : broken      ? ExitCode::usage
+                                        : ExitCode::ok;
     if (options.common.json) {
         out << report::list_json(files);
-        return files.empty() ? ExitCode::nothing : ExitCode::ok;
+        return code;
     }
     std::size_t id_width = 0;
     std::size_t issue_width = 0;
@@ -59,22 +65,36 @@ ExitCode list_command(const ListOptions& options, std::ostream& out) {
         id_width = std::max(id_width, file.id.size());
         issue_width = std::max(issue_width, file.said("issue").size());
     }
-    bool broken = false;
     for (const ScenarioFile& file : files) {
-        broken = broken || file.diagnostics.has_errors();
-        const std::string runs =
-            file.diagnostics.has_errors()
-                ? "broken: see swaplab lint"
-                : fmt::format("{} x {}", plural(file.cases, "case"), plural(file.cells, "cell"));
+        const std::string runs = file.diagnostics.has_errors()
+                                     ? "broken: see swaplab lint"
+                                     : fmt::format("{} x {}", sim::count_of(file.cases, "case"),
+                                                   sim::count_of(file.cells, "cell"));
         out << fmt::format("{:<{}}   {:<{}}   {:<17}   stage 1   {}\n", file.id, id_width,
                            file.said("issue"), issue_width, runs, file.said("name"));
     }
     if (files.empty()) {
         out << fmt::format("no *.toml under {}\n", scenario::join(options.paths));
-        return ExitCode::nothing;
     }
-    return broken ? ExitCode::usage : ExitCode::ok;
+    return code;
 }
+
+namespace {
+
+void print_diagnostics(const ScenarioFile& file, bool quiet, std::ostream& out) {
+    for (const scenario::Diagnostic& diagnostic : file.diagnostics.all()) {
+        out << scenario::format(diagnostic, file.path, file.source);
+    }
+    if (quiet) {
+        return;
+    }
+    for (const auto& [at, path] : file.unproven) {
+        out << fmt::format("{}:{}:{}: note[unproven]: no case names {} in fails\n", file.path,
+                           at.line, at.column, path);
+    }
+}
+
+}  // namespace
 
 ExitCode lint_command(const LintOptions& options, std::ostream& out) {
     const auto files = load_all(options.paths, options.overrides);
@@ -88,18 +108,10 @@ ExitCode lint_command(const LintOptions& options, std::ostream& out) {
         out << report::lint_json(files);
     } else {
         for (const ScenarioFile& file : files) {
-            for (const scenario::Diagnostic& diagnostic : file.diagnostics.all()) {
-                out << scenario::format(diagnostic, file.path, file.source);
-            }
-            for (const auto& [at, path] : file.unproven) {
-                if (!options.common.quiet) {
-                    out << fmt::format("{}:{}:{}: note[unproven]: no case names {} in fails\n",
-                                       file.path, at.line, at.column, path);
-                }
-            }
+            print_diagnostics(file, options.common.quiet, out);
         }
-        out << fmt::format("{}, {}, {} unproven\n", plural(files.size(), "file"),
-                           plural(errors, "error"), unproven);
+        out << fmt::format("{}, {}, {} unproven\n", sim::count_of(files.size(), "file"),
+                           sim::count_of(errors, "error"), unproven);
     }
     if (errors != 0) {
         return ExitCode::usage;

@@ -1,45 +1,45 @@
 #include "cli/live_line.hpp"
 
-#include "swaplab/harness/exit_code.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
+#include <ostream>
+#include <utility>
 
 namespace swaplab::harness::cli {
 
-LiveLine::LiveLine(std::ostream& err, bool shown, std::size_t runs)
-    : err_(err), shown_(shown), runs_(runs), watchdog_([this] { watch(); }) {}
+LiveLine::LiveLine(std::ostream& err, bool shown, std::size_t columns, std::size_t runs,
+                   OnHang on_hang)
+    : err_(err), shown_(shown), columns_(columns), runs_(runs), on_hang_(std::move(on_hang)) {}
 
 LiveLine::~LiveLine() {
+    end_watch();
+}
+
+void LiveLine::end_watch() {
     {
         const std::lock_guard lock(mutex_);
         ending_ = true;
     }
     changed_.notify_one();
-    watchdog_.join();
+    if (watchdog_.joinable()) {
+        watchdog_.join();
+    }
+    ending_ = false;
 }
 
 void LiveLine::step(const std::string& run, const std::string& label, std::int64_t timeout_ms) {
     const auto now = Clock::now();
-    {
-        const std::lock_guard lock(mutex_);
-        constexpr std::int64_t least_grace_ms = 2000;
-        what_ = timeout_ms > 0 ? fmt::format("{}   {}", run, label) : "";
-        deadline_ =
-            now + std::chrono::milliseconds(timeout_ms + std::max(timeout_ms, least_grace_ms));
-    }
-    changed_.notify_one();
-    if (!shown_ || timeout_ms == 0 ||
+    timeout_ms > 0 ? watch(label, now, timeout_ms) : end_watch();
+    if (!shown_ || label.empty() ||
         (drawn_ && now - last_drawn_ < std::chrono::milliseconds(100))) {
         return;
     }
     const std::chrono::duration<double> spent = now - begin_;
-    err_ << fmt::format("\r\x1b[K[{}/{}] {}   {}   {} failed   {:.1f} s", done_ + 1, runs_, run,
-                        label, failed_, spent.count())
-         << std::flush;
+    const std::string line = fmt::format("[{}/{}] {}   {}   {} failed   {:.1f} s", done_ + 1, runs_,
+                                         run, label, failed_, spent.count());
+    // A line that wraps could not be erased.
+    err_ << "\r\x1b[K" << line.substr(0, columns_ - 1) << std::flush;
     drawn_ = true;
     last_drawn_ = now;
 }
@@ -47,8 +47,7 @@ void LiveLine::step(const std::string& run, const std::string& label, std::int64
 void LiveLine::finished(bool failed) {
     ++done_;
     failed_ += failed ? 1 : 0;
-    const std::lock_guard lock(mutex_);
-    what_.clear();
+    end_watch();
 }
 
 void LiveLine::erase() {
@@ -58,19 +57,27 @@ void LiveLine::erase() {
     }
 }
 
-void LiveLine::watch() {
+void LiveLine::watch(const std::string& label, Clock::time_point now, std::int64_t timeout_ms) {
+    constexpr std::int64_t least_grace_ms = 2000;
+    {
+        const std::lock_guard lock(mutex_);
+        step_ = label;
+        deadline_ =
+            now + std::chrono::milliseconds(timeout_ms + std::max(timeout_ms, least_grace_ms));
+    }
+    if (!watchdog_.joinable()) {
+        watchdog_ = std::thread([this] { wait_for_hang(); });
+    }
+    changed_.notify_one();
+}
+
+void LiveLine::wait_for_hang() {
     std::unique_lock lock(mutex_);
     while (!ending_) {
-        if (what_.empty()) {
-            changed_.wait(lock);
-            continue;
-        }
         const auto deadline = deadline_;
         changed_.wait_until(lock, deadline);
-        if (!ending_ && !what_.empty() && deadline == deadline_ && Clock::now() >= deadline) {
-            std::cout << "HANG    " << what_ << " did not end within its time limit\n"
-                      << std::flush;
-            std::_Exit(static_cast<int>(ExitCode::hang));
+        if (!ending_ && deadline == deadline_ && Clock::now() >= deadline) {
+            on_hang_(step_);
         }
     }
 }

@@ -1,15 +1,22 @@
 #include "cli/commands.hpp"
 #include "cli/live_line.hpp"
+#include "lab/cuda_lab.hpp"
 #include "report/run_report.hpp"
+#include "report/scenario_json.hpp"
+#include "scenario/backend.hpp"
 #include "scenario/selection.hpp"
+#include "scenario/unseen.hpp"
 
 #include "swaplab/harness/storage.hpp"
+#include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <ostream>
 
 namespace swaplab::harness::cli {
@@ -84,17 +91,22 @@ std::vector<std::string> again_words(const Run& run, const std::string& file,
     if (options.overrides.world) {
         words.insert(words.end(), {"--world", std::to_string(*options.overrides.world)});
     }
+    if (options.overrides.world_kind) {
+        words.insert(words.end(), {"--world", *options.overrides.world_kind});
+    }
     for (const auto& [path, value] : options.overrides.set) {
         words.insert(words.end(), {"--set", fmt::format("{}={}", path, value)});
     }
     if (options.invert) {
         words.emplace_back("--invert");
     }
+    if (options.device != "simulated") {
+        words.insert(words.end(), {"--device", options.device});
+    }
     return words;
 }
 
-RunReport run_one(const Run& run, const std::string& file, const RunOptions& options,
-                  LiveLine& live) {
+RunReport report_of(const Run& run, const std::string& file, const RunOptions& options) {
     RunReport out;
     out.name = run.name;
     out.file = run.file;
@@ -103,7 +115,18 @@ RunReport run_one(const Run& run, const std::string& file, const RunOptions& opt
     }
     out.seed = run.start.seed;
     out.must_fail = !run.which.fails.empty();
+    out.patched = out.must_fail && run.which.defects.empty();
     out.again = again_words(run, file, options);
+    return out;
+}
+
+RunReport run_one(const Run& run, const std::string& file, const RunOptions& options,
+                  LiveLine& live) {
+    RunReport out = report_of(run, file, options);
+    if (out.skipped = scenario::why_not_here(run); !out.skipped.empty()) {
+        out.verdict.status = scenario::Status::skip;
+        return out;
+    }
     const auto begin = std::chrono::steady_clock::now();
     const auto on_step = [&](const std::string& label, std::int64_t timeout_ms) {
         live.step(run.name, label, timeout_ms);
@@ -128,16 +151,112 @@ void write_junit(const std::string& path, const std::vector<RunReport>& runs) {
     }
 }
 
+std::string device_of(const Chosen& chosen) {
+    const scenario::Backend* backend =
+        chosen.runs.empty() ? nullptr : chosen.runs.front().first->backend;
+    if (backend == nullptr) {
+        return "simulated device";
+    }
+    return backend->name() +
+           (backend->sees_inside() ? "" : " (findings, traces, worst peaks: not checked)");
+}
+
 std::string first_line(const Chosen& chosen) {
     std::uint64_t seed = chosen.runs.empty() ? 1 : chosen.runs.front().first->start.seed;
     const bool several =
         std::any_of(chosen.runs.begin(), chosen.runs.end(),
                     [&](const auto& entry) { return entry.first->start.seed != seed; });
-    return fmt::format("swaplab {}   seed {}   simulated device   {} scenario{}, {} run{}\n",
-                       version_number(), several ? "of each run" : std::to_string(seed),
-                       chosen.files.size(), chosen.files.size() == 1 ? "" : "s", chosen.runs.size(),
-                       chosen.runs.size() == 1 ? "" : "s");
+    return fmt::format("swaplab {}   seed {}   {}   {}, {}\n", version_number(),
+                       several ? "of each run" : std::to_string(seed), device_of(chosen),
+                       sim::count_of(chosen.files.size(), "scenario"),
+                       sim::count_of(chosen.runs.size(), "run"));
 }
+
+/// The runs of one command: plays them in order and tells about them.
+class Runner {
+  public:
+    Runner(const RunOptions& options, const Chosen& chosen, std::ostream& out, std::ostream& err)
+        : options_(options),
+          chosen_(chosen),
+          look_{options.color, options.common.verbose, options.common.quiet},
+          out_(out),
+          err_(err) {
+        for (const auto& [run, file] : chosen.runs) {
+            width_ = std::max(width_, run->name.size());
+        }
+    }
+
+    ExitCode play_all() {
+        if (text() && chosen_.runs.empty()) {
+            out_ << fmt::format("nothing ran: no *.toml under {}\n",
+                                scenario::join(options_.paths));
+        } else if (text() && !look_.quiet) {
+            out_ << first_line(chosen_) << std::flush;
+        }
+        LiveLine live(err_, options_.live && text(), options_.columns, chosen_.runs.size(),
+                      [this](const std::string& step) { end_hung(step); });
+        for (const auto& [run, file] : chosen_.runs) {
+            RunReport report = run_one(*run, file, options_, live);
+            live.erase();
+            live.finished(report.verdict.status == scenario::Status::fail);
+            add(std::move(report));
+        }
+        return close();
+    }
+
+  private:
+    [[nodiscard]] bool text() const { return !options_.common.json; }
+
+    void add(RunReport report) {
+        if (text()) {
+            out_ << report::text_of(report, look_, width_) << std::flush;
+        }
+        runs_.push_back(std::move(report));
+    }
+
+    ExitCode close() {
+        if (!options_.junit.empty()) {
+            write_junit(options_.junit, runs_);
+        }
+        if (!text()) {
+            out_ << report::run_json(runs_);
+        } else if (!runs_.empty()) {
+            out_ << report::closing_text(runs_, look_, options_.invert);
+        } else {
+            out_ << "0 passed, 0 failed, 0 skipped\n";
+        }
+        return report::total(runs_).exit;
+    }
+
+    /// On the watchdog's thread, while the first one is inside a step that never ends: tells what
+    /// there is, and ends the process, because nothing can stop that thread.
+    void end_hung(const std::string& step) {
+        const std::size_t hung = runs_.size();
+        for (std::size_t i = hung; i < chosen_.runs.size(); ++i) {
+            const auto& [run, file] = chosen_.runs[i];
+            RunReport report = report_of(*run, file, options_);
+            report.verdict.status = i == hung ? scenario::Status::hang : scenario::Status::skip;
+            report.verdict.headline = step + " did not end within its time limit";
+            report.skipped = "not run: a step of an earlier run hangs";
+            add(std::move(report));
+        }
+        try {
+            close();
+        } catch (const StorageError& error) {
+            err_ << "error: " << error.what() << "\n";
+        }
+        out_ << std::flush;
+        std::_Exit(static_cast<int>(ExitCode::hang));
+    }
+
+    const RunOptions& options_;
+    const Chosen& chosen_;
+    report::Look look_;
+    std::ostream& out_;
+    std::ostream& err_;
+    std::size_t width_ = 0;
+    std::vector<RunReport> runs_;
+};
 
 }  // namespace
 
@@ -145,41 +264,22 @@ ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream&
     const auto selections = scenario::select_scenarios(options.paths);
     Chosen chosen;
     if (!load_files(options, selections, chosen, err)) {
+        if (options.common.json) {
+            out << report::lint_json(chosen.files);
+        }
         return ExitCode::usage;
     }
-    choose_runs(selections, chosen);
-    const report::Look look{options.color, options.common.verbose, options.common.quiet};
-    const bool text = !options.common.json;
-    std::size_t width = 0;
-    for (const auto& [run, file] : chosen.runs) {
-        width = std::max(width, run->name.size());
-    }
-    if (text && chosen.runs.empty()) {
-        out << fmt::format("nothing ran: no *.toml under {}\n", scenario::join(options.paths));
-    } else if (text && !look.quiet) {
-        out << first_line(chosen);
-    }
-    std::vector<RunReport> runs;
-    LiveLine live(err, options.live && text, chosen.runs.size());
-    for (const auto& [run, file] : chosen.runs) {
-        runs.push_back(run_one(*run, file, options, live));
-        live.erase();
-        live.finished(runs.back().verdict.status == scenario::Status::fail);
-        if (text) {
-            out << report::text_of(runs.back(), look, width) << std::flush;
+    std::unique_ptr<scenario::Backend> backend;
+    if (options.device == "cuda") {
+        backend = make_cuda_backend();
+        for (ScenarioFile& file : chosen.files) {
+            for (Run& run : file.runs) {
+                run.backend = backend.get();
+            }
         }
     }
-    if (!options.junit.empty()) {
-        write_junit(options.junit, runs);
-    }
-    if (!text) {
-        out << report::run_json(runs);
-    } else if (!runs.empty()) {
-        out << report::closing_text(runs, look, options.invert);
-    } else {
-        out << "0 passed, 0 failed, 0 skipped\n";
-    }
-    return report::total(runs).exit;
+    choose_runs(selections, chosen);
+    return Runner(options, chosen, out, err).play_all();
 }
 
 }  // namespace swaplab::harness::cli

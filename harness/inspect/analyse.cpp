@@ -80,14 +80,13 @@ InspectReport inspect_directory(Storage& storage, const std::string& directory,
 
 KnownShapes shapes_of_directory(Storage& storage, const std::string& directory) {
     const Checkpoint checkpoint(storage, directory);
-    KnownShapes known;
-    known.source = directory;
+    std::vector<KnownShapes::Entry> shapes;
     for (const MetadataEntry& entry : checkpoint.metadata().entries) {
         if (entry.tensor() != nullptr && !state_key(entry.key)) {
-            known.shapes.emplace_back(entry.key, entry.tensor()->global_shape);
+            shapes.emplace_back(entry.key, entry.tensor()->global_shape);
         }
     }
-    return known;
+    return {directory, std::move(shapes)};
 }
 
 }  // namespace swaplab::harness

@@ -8,7 +8,7 @@ ExitCode diff_command(Storage& storage, const DiffOptions& options, std::ostream
     Checkpoint a(storage, options.a);
     Checkpoint b(storage, options.b);
     const DiffReport report = diff_checkpoints(a, b);
-    out << (options.json ? to_json(report) + "\n" : to_text(report, options.all));
+    out << (options.json ? to_json(report) + "\n" : to_text(report, options.look));
     return report.exit_code();
 }
 

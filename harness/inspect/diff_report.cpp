@@ -182,7 +182,7 @@ DiffReport diff_checkpoints(Checkpoint& a, Checkpoint& b) {
     report.a = a.directory();
     report.b = b.directory();
     for (const MetadataEntry& entry : a.metadata().entries) {
-        const MetadataEntry* other = b.metadata().find(entry.key);
+        const MetadataEntry* other = b.find(entry.key);
         if (other == nullptr) {
             report.only_a.push_back(entry.key);
         } else if (auto difference = compare(a, b, entry, *other)) {
@@ -192,7 +192,7 @@ DiffReport diff_checkpoints(Checkpoint& a, Checkpoint& b) {
         }
     }
     for (const MetadataEntry& entry : b.metadata().entries) {
-        if (a.metadata().find(entry.key) == nullptr && !SWAPLAB_MUTANT("inspect.diff_only_b")) {
+        if (a.find(entry.key) == nullptr && !SWAPLAB_MUTANT("inspect.diff_only_b")) {
             report.only_b.push_back(entry.key);
         }
     }

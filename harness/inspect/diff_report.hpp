@@ -2,6 +2,7 @@
 
 /// What differs between two checkpoints, as values; nothing here prints.
 
+#include "inspect/look.hpp"
 #include "inspect/report.hpp"
 
 #include <cstdint>
@@ -61,7 +62,7 @@ struct DiffReport {
 /// Compares all keys: tensors bit by bit, 1 MiB at a time, objects by value. Errors: as Checkpoint.
 [[nodiscard]] DiffReport diff_checkpoints(Checkpoint& a, Checkpoint& b);
 
-/// Every kind, --all: every line, else 8 of each kind.
-[[nodiscard]] std::string to_text(const DiffReport& report, bool all);
+/// Look::all: every line, else 8 of each kind. Look::quiet: the closing line.
+[[nodiscard]] std::string to_text(const DiffReport& report, const Look& look);
 
 }  // namespace swaplab::harness

@@ -12,6 +12,7 @@
 namespace swaplab::harness {
 namespace {
 
+using sim::count_of;
 using sim::with_thousands;
 
 std::string value_text(sim::DType dtype, std::uint64_t bits) {
@@ -29,52 +30,63 @@ std::string short_exponent(double value) {
     return text;
 }
 
-std::string values_text(const Difference& d) {
+/// The key of a line whose other parts take `others` characters.
+std::string key_text(const std::string& key, std::size_t others, const Look& look) {
+    const std::size_t room = look.columns > others ? look.columns - others : 0;
+    return bold(look.columns == 0 ? key : fitted(key, room), look);
+}
+
+std::string values_text(const Difference& d, const Look& look) {
     const std::int64_t elements = optim::numel(d.shape);
     const std::string ulp = d.first.ulp ? "   " + with_thousands(*d.first.ulp) + " ULP" : "";
-    return fmt::format("differs   {} {} {}   {} of {} elements, largest difference {}\n", d.key,
-                       optim::to_string(d.shape), short_name_of(d.dtype),
-                       with_thousands(static_cast<std::uint64_t>(d.elements_different)),
-                       with_thousands(static_cast<std::uint64_t>(elements)),
-                       short_exponent(d.largest)) +
+    const std::string rest = fmt::format(
+        " {} {}   {} of {}, largest difference {}", optim::to_string(d.shape),
+        short_name_of(d.dtype), with_thousands(static_cast<std::uint64_t>(d.elements_different)),
+        count_of(static_cast<std::uint64_t>(elements), "element"), short_exponent(d.largest));
+    constexpr std::size_t word = 10;
+    return fmt::format("differs   {}{}\n", key_text(d.key, word + rest.size(), look), rest) +
            fmt::format("            first {}   A {}  {}   B {}  {}{}\n",
                        optim::to_string(d.first.index), hex_bits(d.dtype, d.first.a_bits),
                        value_text(d.dtype, d.first.a_bits), hex_bits(d.dtype, d.first.b_bits),
                        value_text(d.dtype, d.first.b_bits), ulp);
 }
 
-std::string one_text(const Difference& d) {
-    return d.kind == DifferenceKind::values
-               ? values_text(d)
-               : fmt::format("{:<9} {}   A {}   B {}\n", name_of(d.kind), d.key, d.a, d.b);
+std::string one_text(const Difference& d, const Look& look) {
+    if (d.kind == DifferenceKind::values) {
+        return values_text(d, look);
+    }
+    const std::string rest = fmt::format("   A {}   B {}", d.a, d.b);
+    constexpr std::size_t word = 10;
+    return fmt::format("{:<9} {}{}\n", name_of(d.kind), key_text(d.key, word + rest.size(), look),
+                       rest);
 }
 
 std::string more_text(std::size_t more) {
     return more == 0 ? "" : fmt::format("... and {} more (--all)\n", with_thousands(more));
 }
 
-std::string differences_text(const DiffReport& report, bool all) {
+std::string differences_text(const DiffReport& report, const Look& look) {
     std::string text;
     for (const auto kind : {DifferenceKind::values, DifferenceKind::shape, DifferenceKind::dtype,
                             DifferenceKind::kind, DifferenceKind::value}) {
         std::size_t count = 0;
         for (const Difference& difference : report.differences) {
-            if (difference.kind == kind && (count++ < rows_shown || all)) {
-                text += one_text(difference);
+            if (difference.kind == kind && (count++ < rows_shown || look.all)) {
+                text += one_text(difference, look);
             }
         }
-        text += more_text(all || count <= rows_shown ? 0 : count - rows_shown);
+        text += more_text(look.all || count <= rows_shown ? 0 : count - rows_shown);
     }
     return text;
 }
 
 /// One line per key with `all`, else one per group of keys with the same parent.
-std::string only_text(const char* side, const std::vector<std::string>& keys, bool all) {
+std::string only_text(const char* side, const std::vector<std::string>& keys, const Look& look) {
     std::vector<std::pair<std::string, std::size_t>> lines;
     for (const std::string& key : keys) {
         const std::size_t dot = key.rfind('.');
         const std::string parent =
-            all || dot == std::string::npos ? key : key.substr(0, dot) + ".*";
+            look.all || dot == std::string::npos ? key : key.substr(0, dot) + ".*";
         if (!lines.empty() && lines.back().first == parent) {
             ++lines.back().second;
         } else {
@@ -82,37 +94,43 @@ std::string only_text(const char* side, const std::vector<std::string>& keys, bo
         }
     }
     std::string text;
-    const std::size_t shown = all ? lines.size() : std::min(lines.size(), rows_shown);
+    const std::size_t shown = look.all ? lines.size() : std::min(lines.size(), rows_shown);
     for (std::size_t i = 0; i < shown; ++i) {
         const auto& [name, count] = lines[i];
         const std::string how_many =
-            name.ends_with(".*") ? fmt::format(" ({} key{})", count, count == 1 ? "" : "s") : "";
-        text += fmt::format("only in {} {}{}\n", side, name, how_many);
+            name.ends_with(".*") ? fmt::format(" ({})", count_of(count, "key")) : "";
+        constexpr std::size_t words = 10;
+        text += fmt::format("only in {} {}{}\n", side,
+                            key_text(name, words + how_many.size(), look), how_many);
     }
     return text + more_text(lines.size() - shown);
 }
 
 std::string stored_text(const StoredAs& stored) {
-    return fmt::format("{} data file{}, {} items", stored.files, stored.files == 1 ? "" : "s",
-                       with_thousands(stored.items));
+    return count_of(stored.files, "data file") + ", " + count_of(stored.items, "item");
 }
 
 }  // namespace
 
-std::string to_text(const DiffReport& report, bool all) {
+std::string to_text(const DiffReport& report, const Look& look) {
     if (report.exit_code() == ExitCode::ok) {
         const std::string stored =
             report.stored_a == report.stored_b
                 ? ""
                 : fmt::format(" (stored differently: A {}; B {})", stored_text(report.stored_a),
                               stored_text(report.stored_b));
-        return fmt::format("{} keys equal, bit for bit{}\n", with_thousands(report.equal), stored);
+        return fmt::format("{} equal, bit for bit{}\n", count_of(report.equal, "key"), stored);
     }
-    return differences_text(report, all) + only_text("A", report.only_a, all) +
-           only_text("B", report.only_b, all) +
-           fmt::format("{} keys equal, {} differ, {} only in A, {} only in B\n",
-                       with_thousands(report.equal), with_thousands(report.differences.size()),
-                       with_thousands(report.only_a.size()), with_thousands(report.only_b.size()));
+    std::string closing =
+        fmt::format("{} equal, {} differ, {} only in A, {} only in B\n",
+                    count_of(report.equal, "key"), with_thousands(report.differences.size()),
+                    with_thousands(report.only_a.size()), with_thousands(report.only_b.size()));
+    if (look.quiet) {
+        return closing;
+    }
+    return dressed(differences_text(report, look) + only_text("A", report.only_a, look) +
+                       only_text("B", report.only_b, look) + closing,
+                   look);
 }
 
 }  // namespace swaplab::harness

@@ -14,6 +14,7 @@
 namespace swaplab::harness {
 namespace {
 
+using sim::count_of;
 using sim::format_bytes;
 using sim::with_thousands;
 
@@ -27,7 +28,8 @@ std::size_t chunk_count(const InspectReport& report, const std::set<std::string>
 
 }  // namespace
 
-std::string exchanged_chunks_text(const InspectReport& report, const Findings& findings, bool all) {
+std::string exchanged_chunks_text(const InspectReport& report, const Findings& findings,
+                                  const Look& look) {
     Rows rows;
     for (const Finding* f : findings) {
         const std::uint64_t size = size_of(f->header->dtype);
@@ -45,9 +47,9 @@ std::string exchanged_chunks_text(const InspectReport& report, const Findings& f
                "finding  exchanged-chunks: {} of {} chunks of {} name another item than the one "
                "stored; {} cannot be reached\n",
                findings.size(), chunk_count(report, keys),
-               keys.size() == 1 ? *keys.begin() : count_of(keys.size(), "key", "keys"),
+               keys.size() == 1 ? *keys.begin() : count_of(keys.size(), "key"),
                share(sums.lost, sums.elements, "elements")) +
-           rows_text(std::move(rows), {"key", ".metadata says", "file, item", "item holds"}, all) +
+           rows_text(std::move(rows), {"key", ".metadata says", "file, item", "item holds"}, look) +
            line("means",
                 "all data are in the files, addresses are swapped. PyTorch: the same ranks "
                 "on the version that wrote it load silently") +

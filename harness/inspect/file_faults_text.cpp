@@ -56,7 +56,7 @@ std::pair<std::size_t, std::size_t> overwritten_before_failure(const InspectRepo
     return {changed.size(), tensors.size()};
 }
 
-std::string file_rows(const Findings& findings, bool all) {
+std::string file_rows(const Findings& findings, const Look& look) {
     Rows rows;
     for (const Finding* f : findings) {
         rows.push_back({f->key, f->chunk ? optim::to_string(*f->chunk) : "object",
@@ -67,10 +67,10 @@ std::string file_rows(const Findings& findings, bool all) {
                         f->chunk ? share(f->elements_lost, f->elements, "") : "all"});
     }
     return rows_text(std::move(rows), {"key", "chunk", "item bytes", "there", "elements lost"},
-                     all);
+                     look);
 }
 
-std::string one_file(const InspectReport& report, const Findings& findings, bool all) {
+std::string one_file(const InspectReport& report, const Findings& findings, const Look& look) {
     const std::string& path = findings.front()->file;
     const auto file = std::find_if(report.files.begin(), report.files.end(),
                                    [&](const FileReport& f) { return f.path == path; });
@@ -81,11 +81,13 @@ std::string one_file(const InspectReport& report, const Findings& findings, bool
     const auto [changed, tensors] = overwritten_before_failure(report);
     return fmt::format("finding  {}: {} {}, .metadata needs {}; {} of {} keys, {} cannot be read\n",
                        name_of(findings.front()->code), path,
-                       file->exists ? "has " + format_bytes(file->bytes) : "is not there",
+                       file->exists       ? "has " + format_bytes(file->bytes)
+                       : file->is_special ? "is a pipe, socket or device, not a regular file"
+                                          : "is not there",
                        format_bytes(file->needed_bytes), keys_of(findings).size(),
                        report.tensors.size() + report.objects.size(),
                        share(sums_of(findings).lost, elements, "elements")) +
-           file_rows(findings, all) +
+           file_rows(findings, look) +
            line("means", fmt::format("PyTorch notices only after it has overwritten {} of {} live "
                                      "tensors, wholly or in part",
                                      changed, tensors)) +
@@ -96,14 +98,15 @@ std::string one_file(const InspectReport& report, const Findings& findings, bool
 
 }  // namespace
 
-std::string file_faults_text(const InspectReport& report, const Findings& findings, bool all) {
+std::string file_faults_text(const InspectReport& report, const Findings& findings,
+                             const Look& look) {
     std::map<std::string, Findings> by_file;
     for (const Finding* finding : findings) {
         by_file[finding->file].push_back(finding);
     }
     std::string text;
     for (const auto& entry : by_file) {
-        text += one_file(report, entry.second, all);
+        text += one_file(report, entry.second, look);
     }
     return text;
 }

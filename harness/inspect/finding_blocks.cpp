@@ -20,10 +20,6 @@ std::string share(std::int64_t part, std::int64_t whole, const std::string& noun
                        noun, percent);
 }
 
-std::string count_of(std::size_t n, const std::string& singular, const std::string& plural) {
-    return fmt::format("{} {}", with_thousands(n), n == 1 ? singular : plural);
-}
-
 std::string with_shape(const std::string& key, const Shape& shape) {
     return key + " " + optim::to_string(shape);
 }
@@ -33,11 +29,11 @@ std::string place_of(const std::optional<StoredItem>& item) {
                 : "no item";
 }
 
-std::string rows_text(Rows rows, std::vector<std::string> header, bool all) {
-    const std::size_t more = all || rows.size() <= rows_shown ? 0 : rows.size() - rows_shown;
+std::string rows_text(Rows rows, std::vector<std::string> header, const Look& look) {
+    const std::size_t more = look.all || rows.size() <= rows_shown ? 0 : rows.size() - rows_shown;
     rows.resize(rows.size() - more);
     rows.insert(rows.begin(), std::move(header));
-    std::string text = aligned(rows, "  ");
+    std::string text = aligned_keys(std::move(rows), "  ", look);
     if (more > 0) {
         text += fmt::format("  ... and {} more (--all)\n", with_thousands(more));
     }

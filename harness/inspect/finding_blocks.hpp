@@ -2,6 +2,7 @@
 
 /// The blocks that findings print, and what they have in common.
 
+#include "inspect/look.hpp"
 #include "inspect/report.hpp"
 
 #include <optional>
@@ -15,15 +16,12 @@ using Rows = std::vector<std::vector<std::string>>;
 /// Findings of one code.
 using Findings = std::vector<const Finding*>;
 
-/// "1 item is" or "2 items are", of the words given.
-[[nodiscard]] std::string count_of(std::size_t n, const std::string& singular,
-                                   const std::string& plural);
 /// "w [7,2]".
 [[nodiscard]] std::string with_shape(const std::string& key, const Shape& shape);
 /// "__1_0.distcp at 1,577".
 [[nodiscard]] std::string place_of(const std::optional<StoredItem>& item);
-/// Header row, at most 8 rows unless `all`, and how many more there are.
-[[nodiscard]] std::string rows_text(Rows rows, std::vector<std::string> header, bool all);
+/// Header row, at most 8 rows unless Look::all, and how many more there are.
+[[nodiscard]] std::string rows_text(Rows rows, std::vector<std::string> header, const Look& look);
 /// One line of a block: "  means  ...".
 [[nodiscard]] std::string line(const std::string& word, const std::string& text);
 
@@ -36,11 +34,11 @@ struct Sums {
 [[nodiscard]] std::set<std::string> keys_of(const Findings& findings);
 
 [[nodiscard]] std::string lost_shards_text(const InspectReport& report, const Findings& findings,
-                                           bool all);
+                                           const Look& look);
 /// Missing and truncated files: a block per file.
 [[nodiscard]] std::string file_faults_text(const InspectReport& report, const Findings& findings,
-                                           bool all);
+                                           const Look& look);
 [[nodiscard]] std::string exchanged_chunks_text(const InspectReport& report,
-                                                const Findings& findings, bool all);
+                                                const Findings& findings, const Look& look);
 
 }  // namespace swaplab::harness

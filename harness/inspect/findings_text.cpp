@@ -14,11 +14,12 @@
 namespace swaplab::harness {
 namespace {
 
+using sim::count_of;
 using sim::format_bytes;
 using sim::with_thousands;
 
 std::string chunk_faults(const std::string& title, const std::string& means,
-                         const std::string& advice, const Findings& findings, bool all) {
+                         const std::string& advice, const Findings& findings, const Look& look) {
     Rows rows;
     for (const Finding* f : findings) {
         const std::string chunk = f->chunk ? optim::to_string(*f->chunk) : "";
@@ -29,18 +30,18 @@ std::string chunk_faults(const std::string& title, const std::string& means,
                             : f->detail});
     }
     return fmt::format("finding  {}: {}\n", name_of(findings.front()->code), title) +
-           rows_text(std::move(rows), {"key", "chunk", "file", "what"}, all) +
+           rows_text(std::move(rows), {"key", "chunk", "file", "what"}, look) +
            line("means", means) + line("do", advice);
 }
 
 std::string steps(const std::string& title, const std::string& means, const Findings& findings,
-                  bool all) {
+                  const Look& look) {
     Rows rows;
     for (const Finding* f : findings) {
         rows.push_back({f->key, f->detail});
     }
     return fmt::format("finding  {}: {}\n", name_of(findings.front()->code), title) +
-           rows_text(std::move(rows), {"key", "step"}, all) + line("means", means) +
+           rows_text(std::move(rows), {"key", "step"}, look) + line("means", means) +
            line("do", "resume from an older checkpoint, or load without optimizer state");
 }
 
@@ -54,7 +55,7 @@ std::string unfinished_save(const InspectReport& report) {
     return fmt::format(
                "finding  unfinished-save: no .metadata beside {} of {}; PyTorch writes it "
                "last\n",
-               count_of(files, "data file", "data files"), format_bytes(bytes)) +
+               count_of(files, "data file"), format_bytes(bytes)) +
            line("means",
                 "the save ended early, or .metadata was not copied: nothing here can be "
                 "read without it") +
@@ -63,7 +64,7 @@ std::string unfinished_save(const InspectReport& report) {
                 "checkpoint");
 }
 
-std::string bad_metadata(const Findings& findings, bool all) {
+std::string bad_metadata(const Findings& findings, const Look& look) {
     if (findings.front()->key.empty()) {
         return "finding  bad-metadata: " + findings.front()->detail + "\n" +
                line("means", "no key of this directory can be read; nothing was executed") +
@@ -71,13 +72,12 @@ std::string bad_metadata(const Findings& findings, bool all) {
                     "copy .metadata again from its source; else resume from an older checkpoint");
     }
     return chunk_faults(
-        fmt::format(".metadata contradicts the rest in {}",
-                    count_of(findings.size(), "place", "places")),
+        fmt::format(".metadata contradicts the rest in {}", count_of(findings.size(), "place")),
         "PyTorch stops in the middle of the load, or reads other data than were saved",
-        "check that .metadata and data files belong to one save", findings, all);
+        "check that .metadata and data files belong to one save", findings, look);
 }
 
-std::string one_code(const InspectReport& report, const Findings& findings, bool all) {
+std::string one_code(const InspectReport& report, const Findings& findings, const Look& look) {
     const Sums sums = sums_of(findings);
     const std::string lost = share(sums.lost, sums.elements, "elements");
     const std::string older = "copy the files again from their source; else an older checkpoint";
@@ -85,47 +85,48 @@ std::string one_code(const InspectReport& report, const Findings& findings, bool
         case FindingCode::unfinished_save:
             return unfinished_save(report);
         case FindingCode::bad_metadata:
-            return bad_metadata(findings, all);
+            return bad_metadata(findings, look);
         case FindingCode::missing_file:
         case FindingCode::truncated_file:
-            return file_faults_text(report, findings, all);
+            return file_faults_text(report, findings, look);
         case FindingCode::short_item:
             return chunk_faults(count_of(findings.size(), "item holds", "items hold") +
                                     " fewer bytes than its chunk needs",
-                                "PyTorch stops in the middle of the load", older, findings, all);
+                                "PyTorch stops in the middle of the load", older, findings, look);
         case FindingCode::unreadable_item:
-            return chunk_faults(count_of(findings.size(), "item", "items") + " cannot be opened",
-                                "PyTorch stops in the middle of the load", older, findings, all);
+            return chunk_faults(count_of(findings.size(), "item") + " cannot be opened",
+                                "PyTorch stops in the middle of the load", older, findings, look);
         case FindingCode::exchanged_chunks:
-            return exchanged_chunks_text(report, findings, all);
+            return exchanged_chunks_text(report, findings, look);
         case FindingCode::out_of_bounds:
             return chunk_faults(count_of(findings.size(), "chunk reaches", "chunks reach") +
                                     " outside of its tensor",
-                                "PyTorch fails or reads other rows", older, findings, all);
+                                "PyTorch fails or reads other rows", older, findings, look);
         case FindingCode::overlap:
             return chunk_faults(lost + " lie in more than one chunk",
                                 "what PyTorch loads there depends on the order of reading", older,
-                                findings, all);
+                                findings, look);
         case FindingCode::gap:
             return chunk_faults(lost + " lie in no chunk",
-                                "PyTorch leaves them as they were, silently", older, findings, all);
+                                "PyTorch leaves them as they were, silently", older, findings,
+                                look);
         case FindingCode::lost_shards:
-            return lost_shards_text(report, findings, all);
+            return lost_shards_text(report, findings, look);
         case FindingCode::impossible_step:
             return steps(count_of(findings.size(), "step is", "steps are") +
                              " negative, fractional or beyond 16,777,216",
-                         "bias correction of the next step is meaningless", findings, all);
+                         "bias correction of the next step is meaningless", findings, look);
         case FindingCode::step_disagreement:
             break;
     }
     return steps(
         count_of(findings.size(), "parameter has", "parameters have") + " several steps at once",
-        "shards of one parameter would be corrected for different times", findings, all);
+        "shards of one parameter would be corrected for different times", findings, look);
 }
 
 }  // namespace
 
-std::string findings_text(const InspectReport& report, bool all) {
+std::string findings_text(const InspectReport& report, const Look& look) {
     std::string text;
     for (std::size_t begin = 0; begin < report.findings.size();) {
         Findings same;
@@ -133,7 +134,7 @@ std::string findings_text(const InspectReport& report, bool all) {
         for (; begin < report.findings.size() && report.findings[begin].code == code; ++begin) {
             same.push_back(&report.findings[begin]);
         }
-        text += one_code(report, same, all);
+        text += one_code(report, same, look);
     }
     return text;
 }

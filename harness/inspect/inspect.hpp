@@ -6,6 +6,8 @@
 /// StorageError for missing or unreadable files (exit 4), ArgumentError for text that cannot be
 /// read as what it should be (exit 2). Nothing is changed on disk. Threads: one per storage.
 
+#include "inspect/look.hpp"
+
 #include "swaplab/harness/exit_code.hpp"
 #include "swaplab/harness/storage.hpp"
 
@@ -22,7 +24,7 @@ struct InspectOptions {
     std::optional<std::string> against;
     bool json = false;
     bool digest = false;  ///< SHA-256 of each tensor's assembled little-endian bytes: reads payload
-    bool all = false;     ///< every row instead of the first 8 of each finding
+    Look look;
 };
 
 /// Is anything lost or broken in a DCP directory? Reads .metadata, file sizes, item headers, steps
@@ -35,7 +37,7 @@ struct DiffOptions {
     std::string a;
     std::string b;
     bool json = false;
-    bool all = false;
+    Look look;
 };
 
 /// First differing element of every tensor, differing values, keys of one side only. ok: equal.

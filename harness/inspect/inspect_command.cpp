@@ -29,7 +29,7 @@ ExitCode inspect_command(Storage& storage, const InspectOptions& options, std::o
     }
     const InspectReport report = inspect_directory(storage, options.directory,
                                                    against ? &*against : nullptr, options.digest);
-    out << (options.json ? to_json(report) + "\n" : to_text(report, options.all));
+    out << (options.json ? to_json(report) + "\n" : to_text(report, options.look));
     return report.exit_code();
 }
 

@@ -14,12 +14,9 @@ namespace swaplab::harness {
 namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
+using sim::count_of;
 using sim::format_bytes;
 using sim::with_thousands;
-
-std::string with_thousands_of(std::int64_t value) {
-    return with_thousands(static_cast<std::uint64_t>(value));
-}
 
 /// "0-3, 5".
 std::string ranges_of(const std::vector<int>& ranks) {
@@ -36,7 +33,7 @@ std::string ranges_of(const std::vector<int>& ranks) {
     return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string header(const InspectReport& report) {
+std::string header(const InspectReport& report, const Look& look) {
     std::size_t files = 0;
     std::uint64_t bytes = 0;
     for (const FileReport& file : report.files) {
@@ -49,9 +46,9 @@ std::string header(const InspectReport& report) {
             : fmt::format(", rank{} {} (from file names)", report.ranks.size() == 1 ? "" : "s",
                           ranges_of(report.ranks));
     const std::size_t keys = report.tensors.size() + report.objects.size();
-    const std::string has_keys = keys == 0 ? "" : fmt::format(", {} keys", with_thousands(keys));
-    return fmt::format("{}   DCP{}, {} files, {}{}\n", report.directory, ranks,
-                       with_thousands(files), format_bytes(bytes), has_keys);
+    const std::string has_keys = keys == 0 ? "" : ", " + count_of(keys, "key");
+    return fmt::format("{}   DCP{}, {}, {}{}\n", bold(report.directory, look), ranks,
+                       count_of(files, "file"), format_bytes(bytes), has_keys);
 }
 
 /// One line of the summary: how many tensors of a role, their elements and dtypes.
@@ -77,7 +74,8 @@ std::vector<std::string> role_row(const InspectReport& report, Role role, std::s
     std::sort(moments.begin(), moments.end(), [](const auto& a, const auto& b) {
         return a.size() != b.size() ? a.size() < b.size() : a < b;
     });
-    return {with_thousands_of(elements) + " elements", fmt::format("{}", fmt::join(dtypes, ", ")),
+    return {count_of(static_cast<std::uint64_t>(elements), "element"),
+            fmt::format("{}", fmt::join(dtypes, ", ")),
             fmt::format("{}", fmt::join(moments, ", "))};
 }
 
@@ -124,7 +122,7 @@ std::string group_text(const GroupReport& group) {
 }
 
 /// One text when all groups are alike, else one per group.
-std::vector<std::string> group_texts(const InspectReport& report, bool all) {
+std::vector<std::string> group_texts(const InspectReport& report, const Look& look) {
     std::set<std::string> distinct;
     std::vector<std::string> texts;
     for (const GroupReport& group : report.groups) {
@@ -134,7 +132,7 @@ std::vector<std::string> group_texts(const InspectReport& report, bool all) {
     if (distinct.size() == 1) {
         return {*distinct.begin()};
     }
-    if (!all && texts.size() > rows_shown) {
+    if (!look.all && texts.size() > rows_shown) {
         const std::size_t more = texts.size() - rows_shown;
         texts.resize(rows_shown);
         texts.push_back(fmt::format("... and {} more (--all)", with_thousands(more)));
@@ -147,7 +145,7 @@ std::string steps_text(const InspectReport& report) {
     return *least == *most ? fmt::format("all {}", *least) : fmt::format("{} to {}", *least, *most);
 }
 
-std::string summary(const InspectReport& report, bool all) {
+std::string summary(const InspectReport& report, const Look& look) {
     Rows names;
     Rows details;
     for (const auto& [name, role] :
@@ -174,7 +172,7 @@ std::string summary(const InspectReport& report, bool all) {
         names.push_back({"steps", with_thousands(report.steps.size())});
         texts.push_back(steps_text(report));
     }
-    const auto groups = group_texts(report, all);
+    const auto groups = group_texts(report, look);
     for (std::size_t i = 0; i < groups.size() && !report.groups.empty(); ++i) {
         names.push_back(
             {i == 0 ? "groups" : "", i == 0 ? with_thousands(report.groups.size()) : ""});
@@ -199,20 +197,19 @@ std::string ok_text(const InspectReport& report) {
         checked.emplace_back("every moment has its parameter's shape");
     }
     if (!report.tensors.empty()) {
-        checked.push_back(fmt::format("{} tensors tiled once by {} chunks",
-                                      with_thousands(report.tensors.size()),
-                                      with_thousands(chunks)));
+        checked.push_back(fmt::format("{} tiled once by {}",
+                                      count_of(report.tensors.size(), "tensor"),
+                                      count_of(chunks, "chunk")));
     }
-    checked.push_back(fmt::format("{} items match their headers",
-                                  with_thousands(report.items - report.objects_unread)));
+    checked.push_back(count_of(report.items - report.objects_unread, "item matches its header",
+                               "items match their headers"));
     if (!report.steps.empty()) {
         const auto [least, most] = std::minmax_element(report.steps.begin(), report.steps.end());
         checked.emplace_back(*least == *most ? "steps agree" : "every step is possible");
     }
-    const std::string unread =
-        report.objects_unread == 0
-            ? ""
-            : fmt::format("{} objects over 16 MiB; ", with_thousands(report.objects_unread));
+    const std::string unread = report.objects_unread == 0
+                                   ? ""
+                                   : count_of(report.objects_unread, "object") + " over 16 MiB; ";
     return fmt::format("ok    {}\n", fmt::join(checked, "; ")) +
            fmt::format(
                "      not checked: {}payload bytes (no checksum file in this directory; "
@@ -239,9 +236,9 @@ std::string cannot_tell(const InspectReport& report) {
     const Unjudged& first = report.unjudged.front();
     const std::size_t count = report.unjudged.size();
     return fmt::format(
-               "cannot tell  whether {} {} complete: {} not in this directory (first: {}, "
+               "cannot tell  whether {} complete: {} not in this directory (first: {}, "
                "saved {})\n",
-               with_thousands(count), count == 1 ? "moment is" : "moments are",
+               count_of(count, "moment is", "moments are"),
                count == 1 ? "its parameter is" : "their parameters are", first.key,
                optim::to_string(first.saved)) +
            fmt::format(
@@ -252,7 +249,7 @@ std::string cannot_tell(const InspectReport& report) {
                        report.directory, example_of_shapes(report));
 }
 
-std::string all_keys(const InspectReport& report) {
+std::string all_keys(const InspectReport& report, const Look& look) {
     Rows rows{{"key", "kind", "dtype", "shape", "chunk", "file, item"}};
     const auto place = [](const std::optional<StoredItem>& item) {
         return item ? fmt::format("{} at {}, {}", item->relative_path,
@@ -273,16 +270,19 @@ std::string all_keys(const InspectReport& report) {
                         object.value ? std::string(optim::kind_of(*object.value)) : "", "", "",
                         place(object.stored)});
     }
-    return aligned(rows, "  ");
+    return aligned_keys(std::move(rows), "  ", look);
 }
 
-std::string all_files(const InspectReport& report) {
+std::string all_files(const InspectReport& report, const Look& look) {
     Rows rows{{"file", "bytes", "needed"}};
     for (const FileReport& file : report.files) {
-        rows.push_back({file.path, file.exists ? with_thousands(file.bytes) : "missing",
+        rows.push_back({file.path,
+                        file.is_special ? "no file"
+                        : file.exists   ? with_thousands(file.bytes)
+                                        : "missing",
                         file.path == ".metadata" ? "" : with_thousands(file.needed_bytes)});
     }
-    return aligned(rows, "  ");
+    return aligned_keys(std::move(rows), "  ", look);
 }
 
 std::string digests(const InspectReport& report) {
@@ -298,19 +298,20 @@ std::string digests(const InspectReport& report) {
 
 }  // namespace
 
-std::string to_text(const InspectReport& report, bool all) {
-    std::string text = header(report);
+std::string to_text(const InspectReport& report, const Look& look) {
+    std::string text = header(report, look);
     if (report.findings.empty() && report.unjudged.empty()) {
-        text += summary(report, all) + ok_text(report);
+        text += summary(report, look) + ok_text(report);
     }
-    text += findings_text(report, all);
+    text += findings_text(report, look);
     if (!report.unjudged.empty()) {
         text += cannot_tell(report);
     }
     for (const std::string& note : report.notes) {
         text += "note  " + note + "\n";
     }
-    return text + digests(report) + (all ? all_keys(report) + all_files(report) : "");
+    text += digests(report) + (look.all ? all_keys(report, look) + all_files(report, look) : "");
+    return dressed(text, look);
 }
 
 }  // namespace swaplab::harness

@@ -30,6 +30,15 @@ Json to_json(const optim::Value& value) {
     if (const auto* text = value.get_if<std::string>()) {
         return *text;
     }
+    const auto* list = value.get_if<optim::List>();
+    const auto* tuple = value.get_if<optim::Tuple>();
+    if (list != nullptr || tuple != nullptr) {
+        Json items = Json::array();
+        for (const optim::Value& item : list != nullptr ? list->items : tuple->items) {
+            items.push_back(to_json(item));
+        }
+        return items;
+    }
     return optim::repr(value);
 }
 
@@ -186,8 +195,11 @@ std::string to_json(const ShardTable& table) {
 
 std::string to_json(const InspectReport& report) {
     const auto file = [](const FileReport& f) {
-        return Json{
-            {"file", f.path}, {"bytes", f.bytes}, {"needed", f.needed_bytes}, {"exists", f.exists}};
+        return Json{{"file", f.path},
+                    {"bytes", f.bytes},
+                    {"needed", f.needed_bytes},
+                    {"exists", f.exists},
+                    {"special", f.is_special}};
     };
     const auto group = [](const GroupReport& g) {
         Json json = {{"name", g.name}};

@@ -27,32 +27,39 @@ bool is_empty(const Box& box) {
     return optim::numel(box.sizes) == 0;
 }
 
+/// The ranks that wrote the checkpoint, as far as its files tell.
+struct Writers {
+    explicit Writers(const InspectReport& report)
+        : count(report.ranks.size()),
+          all_wrote_some_parameter(std::any_of(
+              report.tensors.begin(), report.tensors.end(), [&](const TensorReport& tensor) {
+                  return tensor.role == Role::parameter && boxes_by_writer(tensor).size() == count;
+              })) {}
+
+    std::size_t count;
+    bool all_wrote_some_parameter;
+};
+
 /// Whether the boxes of a parameter show one owner per box, none of them a replica that only
 /// happened to be stored by the rank named. A saver drops equal boxes: empty ones of several ranks,
 /// and those of replicas. So every rank must have written a box, or the missing ones be explained
 /// by an empty box while another parameter shows that this world has no replicas.
-bool owners_are_certain(const InspectReport& report, const std::map<int, Box>& boxes) {
-    if (boxes.size() == report.ranks.size()) {
-        return true;
-    }
-    const auto written_by_all = [&](const TensorReport& tensor) {
-        return tensor.role == Role::parameter &&
-               boxes_by_writer(tensor).size() == report.ranks.size();
-    };
-    return std::any_of(boxes.begin(), boxes.end(),
-                       [](const auto& entry) { return is_empty(entry.second); }) &&
-           std::any_of(report.tensors.begin(), report.tensors.end(), written_by_all);
+bool owners_are_certain(const Writers& writers, const std::map<int, Box>& boxes) {
+    return boxes.size() == writers.count ||
+           (writers.all_wrote_some_parameter &&
+            std::any_of(boxes.begin(), boxes.end(),
+                        [](const auto& entry) { return is_empty(entry.second); }));
 }
 
 /// kept and lost of `finding`: what the rank that wrote the moment holds of the parameter, and who
 /// else holds some of it.
-void name_ranks(const InspectReport& report, const TensorReport& moment,
-                const TensorReport* parameter, Finding& finding) {
-    const auto writers = boxes_by_writer(moment);
-    if (writers.size() != 1) {
+void name_ranks(const Writers& writers, const TensorReport& moment, const TensorReport* parameter,
+                Finding& finding) {
+    const auto kept = boxes_by_writer(moment);
+    if (kept.size() != 1) {
         return;
     }
-    const int writer = writers.begin()->first;
+    const int writer = kept.begin()->first;
     finding.kept = {{writer, std::nullopt}};
     if (parameter == nullptr) {
         return;
@@ -60,7 +67,7 @@ void name_ranks(const InspectReport& report, const TensorReport& moment,
     const auto boxes = boxes_by_writer(*parameter);
     const auto own = boxes.find(writer);
     const bool fits = own != boxes.end() && own->second.sizes == moment.shape;
-    if ((!fits || !owners_are_certain(report, boxes)) && !SWAPLAB_MUTANT("inspect.guess_owner")) {
+    if ((!fits || !owners_are_certain(writers, boxes)) && !SWAPLAB_MUTANT("inspect.guess_owner")) {
         return;
     }
     if (own != boxes.end()) {
@@ -74,9 +81,8 @@ void name_ranks(const InspectReport& report, const TensorReport& moment,
     }
 }
 
-Finding compare(const InspectReport& report, const TensorReport& moment,
-                const TensorReport* parameter, const std::pair<std::string, Shape>& known,
-                const std::string& source) {
+Finding compare(const Writers& writers, const TensorReport& moment, const TensorReport* parameter,
+                const KnownShapes::Entry& known, const std::string& source) {
     Finding finding;
     finding.key = moment.key;
     finding.saved = moment.shape;
@@ -88,7 +94,7 @@ Finding compare(const InspectReport& report, const TensorReport& moment,
     if (saved < finding.elements) {
         finding.code = FindingCode::lost_shards;
         finding.elements_lost = finding.elements - saved;
-        name_ranks(report, moment, parameter, finding);
+        name_ranks(writers, moment, parameter, finding);
     } else {
         finding.code = FindingCode::bad_metadata;
         finding.detail = "says " + optim::to_string(moment.shape) + ", its parameter " +
@@ -104,6 +110,7 @@ void find_lost_shards(InspectReport& report, const KnownShapes* against) {
     for (const TensorReport& tensor : report.tensors) {
         by_key[tensor.key] = &tensor;
     }
+    const Writers writers(report);
     for (const TensorReport& moment : report.tensors) {
         if (moment.role != Role::moment) {
             continue;
@@ -118,11 +125,11 @@ void find_lost_shards(InspectReport& report, const KnownShapes* against) {
             continue;
         }
         const auto known = parameter != nullptr
-                               ? std::pair<std::string, Shape>{parameter->key, parameter->shape}
+                               ? KnownShapes::Entry{parameter->key, parameter->shape}
                                : *elsewhere;
         if (known.second != moment.shape && !SWAPLAB_MUTANT("inspect.no_parameter_shape")) {
-            report.findings.push_back(compare(report, moment, parameter, known,
-                                              parameter != nullptr ? "" : against->source));
+            report.findings.push_back(compare(writers, moment, parameter, known,
+                                              parameter != nullptr ? "" : against->source()));
         }
     }
 }

@@ -14,6 +14,7 @@
 namespace swaplab::harness {
 namespace {
 
+using sim::count_of;
 using sim::format_bytes;
 using sim::with_thousands;
 
@@ -101,7 +102,8 @@ std::string advice_on_lost(const InspectReport& report) {
 
 }  // namespace
 
-std::string lost_shards_text(const InspectReport& report, const Findings& findings, bool all) {
+std::string lost_shards_text(const InspectReport& report, const Findings& findings,
+                             const Look& look) {
     Rows rows;
     for (const Finding* f : findings) {
         std::string parameter = with_shape(f->parameter, f->parameter_shape);
@@ -120,7 +122,7 @@ std::string lost_shards_text(const InspectReport& report, const Findings& findin
                        share(sums_of(findings).lost, moment_elements(report, findings),
                              "moment elements")) +
            rows_text(std::move(rows),
-                     {"key", "saved", "parameter", "kept", "lost", "elements lost"}, all) +
+                     {"key", "saved", "parameter", "kept", "lost", "elements lost"}, look) +
            line("cause", std::string(certain ? "" : "most likely ") +
                              "plain local tensors were saved under one key per moment; the writer "
                              "kept one rank's and dropped the others without a word") +

@@ -40,9 +40,9 @@ void note_unnamed_files(InspectReport& report) {
         }
     }
     if (!names.empty()) {
-        report.notes.push_back(fmt::format("{} data files that .metadata does not name: {} ({})",
-                                           names.size(), fmt::join(names, ", "),
-                                           sim::format_bytes(bytes)));
+        report.notes.push_back(fmt::format("{} that .metadata does not name: {} ({})",
+                                           sim::count_of(names.size(), "data file"),
+                                           fmt::join(names, ", "), sim::format_bytes(bytes)));
     }
 }
 
@@ -57,8 +57,8 @@ void note_foreign_objects(InspectReport& report) {
     }
     if (count > 0) {
         report.notes.push_back(fmt::format(
-            "{} of {} objects hold classes that are not opened; nothing of them was executed: {}",
-            count, report.objects.size(), fmt::join(classes, ", ")));
+            "{} of {} hold classes that are not opened; nothing of them was executed: {}", count,
+            sim::count_of(report.objects.size(), "object"), fmt::join(classes, ", ")));
     }
 }
 

@@ -19,7 +19,9 @@ class Reader {
     explicit Reader(Checkpoint& checkpoint) : checkpoint_(checkpoint) {
         report_.directory = checkpoint.directory();
         for (const auto& entry : checkpoint.storage().list(checkpoint.directory())) {
-            if (!entry.is_directory) {
+            if (entry.is_special) {
+                special_.insert(entry.name);
+            } else if (!entry.is_directory) {
                 sizes_[entry.name] = entry.bytes;
             }
         }
@@ -115,12 +117,13 @@ class Reader {
             return std::any_of(prefixes.begin(), prefixes.end(),
                                [&](const std::string& p) { return key.starts_with(p); });
         };
-        KnownShapes outside;
+        std::vector<KnownShapes::Entry> shapes;
         for (const TensorReport& tensor : report_.tensors) {
             if (!inside_state(tensor.key)) {
-                outside.shapes.emplace_back(tensor.key, tensor.shape);
+                shapes.emplace_back(tensor.key, tensor.shape);
             }
         }
+        const KnownShapes outside("", std::move(shapes));
         std::set<std::string> parameters;
         for (TensorReport& tensor : report_.tensors) {
             const auto* found = tensor.role == Role::moment ? outside.find(tensor.fqn) : nullptr;
@@ -140,6 +143,7 @@ class Reader {
     /// instead of a number.
     void add_groups() {
         constexpr std::string_view marker = "param_groups.";
+        std::map<std::string, std::size_t> place_of;
         for (const ObjectReport& object : report_.objects) {
             const std::size_t at = object.key.find(marker);
             const std::size_t dot = object.key.rfind('.');
@@ -149,12 +153,12 @@ class Reader {
             }
             const std::string name =
                 object.key.substr(at + marker.size(), dot - at - marker.size());
-            auto group = std::find_if(report_.groups.begin(), report_.groups.end(),
-                                      [&](const GroupReport& g) { return g.name == name; });
-            if (group == report_.groups.end()) {
-                group = report_.groups.insert(group, GroupReport{name, {}});
+            const auto [place, is_new] = place_of.try_emplace(name, report_.groups.size());
+            if (is_new) {
+                report_.groups.push_back({name, {}});
             }
-            group->values.emplace_back(object.key.substr(dot + 1), *object.value);
+            report_.groups[place->second].values.emplace_back(object.key.substr(dot + 1),
+                                                              *object.value);
         }
     }
 
@@ -165,7 +169,7 @@ class Reader {
                 ranks.insert(*rank);
             }
             if (!sizes_.contains(path)) {
-                report_.files.push_back({path, 0, bytes, false});
+                report_.files.push_back({path, 0, bytes, false, special_.contains(path)});
             }
         }
         report_.ranks.assign(ranks.begin(), ranks.end());
@@ -180,6 +184,7 @@ class Reader {
     Checkpoint& checkpoint_;
     InspectReport report_;
     std::map<std::string, std::uint64_t> sizes_;
+    std::set<std::string> special_;
     std::map<std::string, std::uint64_t> needed_;
 };
 

@@ -54,6 +54,7 @@ struct FileReport {
     std::uint64_t bytes = 0;         ///< that are there
     std::uint64_t needed_bytes = 0;  ///< end of the last item that .metadata places in it
     bool exists = true;
+    bool is_special = false;  ///< there is a pipe, socket or device in its place; it does not exist
 };
 
 /// The hyper-parameters of one parameter group, or of one parameter in a flattened checkpoint.

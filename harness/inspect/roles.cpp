@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace swaplab::harness {
 namespace {
@@ -38,38 +37,40 @@ std::optional<StateKey> state_key(std::string_view key) {
                     std::string(leaf)};
 }
 
-std::optional<int> writer_of(std::string_view file_name) {
-    constexpr std::string_view begin = "__";
-    int rank = -1;
-    if (!file_name.starts_with(begin) || !file_name.ends_with(".distcp")) {
-        return std::nullopt;
+KnownShapes::KnownShapes(std::string source, std::vector<Entry> shapes)
+    : source_(std::move(source)), shapes_(std::move(shapes)) {
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+        const std::string_view key = shapes_[i].first;
+        add_ending(key, i);
+        for (std::size_t dot = key.find('.'); dot != std::string_view::npos;
+             dot = key.find('.', dot + 1)) {
+            add_ending(key.substr(dot + 1), i);
+        }
     }
-    const char* last = file_name.data() + file_name.size();
-    const auto [end, error] = std::from_chars(file_name.data() + begin.size(), last, rank);
-    if (error != std::errc{} || rank < 0 || end == last || *end != '_') {
-        return std::nullopt;
-    }
-    return rank;
 }
 
-const std::pair<std::string, optim::Shape>* KnownShapes::find(std::string_view fqn) const {
-    const std::pair<std::string, optim::Shape>* best = nullptr;
-    bool ambiguous = false;
-    const std::string ending = "." + std::string(fqn);
-    for (const auto& entry : shapes) {
-        const std::string& key = entry.first;
-        if (key != fqn && (is_integer(fqn) || !std::string_view(key).ends_with(ending))) {
-            continue;
-        }
-        const auto depth = [](const std::string& k) { return std::count(k.begin(), k.end(), '.'); };
-        if (best == nullptr || depth(key) < depth(best->first)) {
-            best = &entry;
-            ambiguous = false;
-        } else if (depth(key) == depth(best->first)) {
-            ambiguous = ambiguous || entry.second != best->second;
-        }
+void KnownShapes::add_ending(std::string_view ending, std::size_t entry) {
+    const auto depth = [](const std::string& key) {
+        return std::count(key.begin(), key.end(), '.');
+    };
+    const auto [place, is_new] = by_ending_.try_emplace(std::string(ending), Match{entry, false});
+    Match& best = place->second;
+    const Entry& known = shapes_[best.entry];
+    const Entry& added = shapes_[entry];
+    if (is_new || depth(added.first) < depth(known.first)) {
+        best = {entry, false};
+    } else if (depth(added.first) == depth(known.first)) {
+        best.ambiguous = best.ambiguous || added.second != known.second;
     }
-    return ambiguous ? nullptr : best;
+}
+
+const KnownShapes::Entry* KnownShapes::find(std::string_view fqn) const {
+    const auto found = by_ending_.find(fqn);
+    if (found == by_ending_.end() || found->second.ambiguous) {
+        return nullptr;
+    }
+    const Entry& best = shapes_[found->second.entry];
+    return is_integer(fqn) && best.first != fqn ? nullptr : &best;
 }
 
 }  // namespace swaplab::harness

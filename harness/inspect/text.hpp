@@ -2,6 +2,7 @@
 
 /// What inspect and diff print for people.
 
+#include "inspect/look.hpp"
 #include "inspect/report.hpp"
 
 #include <string>
@@ -14,10 +15,10 @@ namespace swaplab::harness {
 /// Rows shown of each finding without --all.
 constexpr std::size_t rows_shown = 8;
 
-/// The whole report. `all`: every row, and lists of all keys and files.
-[[nodiscard]] std::string to_text(const InspectReport& report, bool all);
+/// The whole report. Look::all: lists of all keys and files, too.
+[[nodiscard]] std::string to_text(const InspectReport& report, const Look& look);
 
 /// The blocks of all findings, each ending in what to do.
-[[nodiscard]] std::string findings_text(const InspectReport& report, bool all);
+[[nodiscard]] std::string findings_text(const InspectReport& report, const Look& look);
 
 }  // namespace swaplab::harness

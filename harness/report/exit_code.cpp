@@ -21,7 +21,7 @@ std::string exit_code_help() {
 1     a check failed                finding              different  checkpoint refused
 2     bad scenario                                                  bad usage
 3     nothing ran, all skipped      cannot tell
-4                                   missing, unreadable  the same   no space left
+4     missing, unreadable           missing, unreadable  the same   no space, no memory
 5     a rank hung
 Several at once: 2 before anything runs; then the first of 4, 5, 1, 3, 0 that applies.
 )";

@@ -13,8 +13,8 @@ namespace {
 
 using namespace scenario;
 
-std::string plural(std::int64_t count, const char* word) {
-    return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+std::string count_of(std::int64_t count, const char* word) {
+    return sim::count_of(static_cast<std::uint64_t>(count), word);
 }
 
 std::string parts_text(const Parts& parts) {
@@ -68,7 +68,7 @@ struct Teller {
     const SetUp& after;
 
     std::string operator()(const TrainStep& step) const {
-        std::string out = plural(step.steps, "training step");
+        std::string out = count_of(step.steps, "training step");
         out += step.none.empty() ? "" : "; no gradient for " + join(step.none);
         out += step.zero.empty() ? "" : "; zero gradient for " + join(step.zero);
         out += step.lr.empty() ? "" : "; lr written before each step";
@@ -90,7 +90,7 @@ struct Teller {
     }
     std::string operator()(const RestartStep& step) const {
         return fmt::format("new processes: {}; everything is rebuilt from seed {}",
-                           plural(step.set_up.world_size, "rank"), step.set_up.seed);
+                           count_of(step.set_up.world_size, "rank"), step.set_up.seed);
     }
     std::string operator()(const SetStep& step) const {
         return fmt::format("group {}: {}", step.group, patch_text(step.patch));
@@ -121,6 +121,16 @@ struct Teller {
                                ? "deleted"
                                : fmt::format("cut to {}", sim::format_bytes(*step.truncate_bytes)));
     }
+    std::string operator()(const HoldStep& step) const {
+        return fmt::format("somebody else takes {} of {} memory as \"{}\"", step.bytes.text,
+                           sim::name_of(step.memory), step.name);
+    }
+    std::string operator()(const RepeatStep& step) const {
+        return fmt::format("end of the last of {} rounds", step.rounds);
+    }
+    std::string operator()(const ReleaseStep& step) const {
+        return fmt::format("\"{}\" is given back", step.name);
+    }
 };
 
 std::string world_text(const ScenarioFile& file, const Run& run) {
@@ -136,9 +146,10 @@ std::string world_text(const ScenarioFile& file, const Run& run) {
     return fmt::format(
         "  {}, mesh {}; fp32 {}\n  one device of {} per rank, {}; buckets of {} "
         "elements, {} slots{}\n",
-        plural(set_up.world_size, "fiber rank"), optim::to_string(set_up.mesh), join(params),
-        sim::format_bytes(set_up.capacity_bytes), sim::name_of(set_up.schedule),
-        set_up.bucket_elements, set_up.slots,
+        sim::count_of(static_cast<std::uint64_t>(set_up.world_size),
+                      fmt::format("{} rank", sim::name_of(set_up.world_kind))),
+        optim::to_string(set_up.mesh), join(params), sim::format_bytes(set_up.capacity_bytes),
+        sim::name_of(set_up.schedule), set_up.bucket_elements, set_up.slots,
         file.cells > 1 ? fmt::format(" (cell 1 of {})", file.cells) : "");
 }
 
@@ -155,12 +166,30 @@ std::string amount_both_ways(const Expectation& expectation, const Step& step) {
                  : "";
 }
 
+std::string fault_text(const FaultSpec& fault) {
+    const char* what = fault.then == sim::FaultAction::flip      ? "flips a bit in"
+                       : fault.then == sim::FaultAction::kill    ? "is killed at"
+                       : fault.then == sim::FaultAction::stop    ? "stops for good at"
+                       : fault.then == sim::FaultAction::delay   ? "is delayed at"
+                       : fault.then == sim::FaultAction::foreign ? "throws a foreign exception at"
+                       : fault.then == sim::FaultAction::late    ? "has fail late"
+                       : fault.disk_error == "short"             ? "is cut short in"
+                                                                 : "fails at";
+    return fmt::format("; rank {} {}{} its pass {}{} of {}{}{}", fault.rank, what,
+                       fault.disk_error.empty() ? "" : " (" + fault.disk_error + ")",
+                       fault.each ? "each" : std::to_string(fault.nth),
+                       fault.once ? "" : " and every later one", fault.at,
+                       fault.over_bytes
+                           ? fmt::format(" over {} B", sim::with_thousands(*fault.over_bytes))
+                           : std::string(),
+                       fault.file.empty() ? "" : " of " + fault.file);
+}
+
 std::string step_text(const Step& step, std::size_t number) {
     std::string out = fmt::format("  {:>2} {:<16} {}", number, step.label,
                                   std::visit(Teller{step.after}, step.action));
     if (step.fault) {
-        out += fmt::format("; rank {} fails at its pass {} of {}", step.fault->rank,
-                           step.fault->nth, step.fault->at);
+        out += fault_text(*step.fault);
     }
     for (const Expectation& expectation : step.expect) {
         if (!expectation.by_default) {
@@ -208,8 +237,7 @@ std::string explain(const ScenarioFile& file) {
     for (const auto& [at, path] : file.unproven) {
         unproven.push_back(path);
     }
-    return out + fmt::format("  {}, {} unproven{}{}\n",
-                             plural(static_cast<std::int64_t>(file.runs.size()), "run"),
+    return out + fmt::format("  {}, {} unproven{}{}\n", sim::count_of(file.runs.size(), "run"),
                              unproven.size(), unproven.empty() ? "" : ": ", join(unproven));
 }
 

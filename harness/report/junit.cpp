@@ -38,10 +38,6 @@ std::string escaped(const std::string& text) {
     return out;
 }
 
-bool is_bad(const RunReport& run) {
-    return run.verdict.status == Status::fail || run.verdict.status == Status::hang;
-}
-
 int line_of(const RunReport& run) {
     for (const scenario::Check& check : run.verdict.checks) {
         if (check.reached && !check.ok) {
@@ -62,7 +58,7 @@ std::string test_case(const RunReport& run) {
         return open + fmt::format(">\n    <skipped message=\"{}\"/>\n  </testcase>\n",
                                   escaped(run.skipped));
     }
-    if (!is_bad(run)) {
+    if (!run.is_bad()) {
         return open + "/>\n";
     }
     return open + fmt::format(

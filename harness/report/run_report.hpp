@@ -19,19 +19,25 @@ struct RunReport {
     std::vector<std::pair<std::string, std::string>> cell;  ///< path, value
     std::uint64_t seed = 1;
     bool must_fail = false;  ///< the case says `fails`
+    bool patched = false;    ///< must fail without a defect, by what the case changes
     scenario::Verdict verdict;
     std::string skipped;  ///< why, for SKIP
     double milliseconds = 0;
     std::vector<std::string> again;  ///< the command that repeats it, word by word
+
+    [[nodiscard]] bool is_bad() const noexcept {
+        return verdict.status == scenario::Status::fail || verdict.status == scenario::Status::hang;
+    }
 };
 
 struct Totals {
     std::size_t passed = 0;
     std::size_t failed = 0;
     std::size_t skipped = 0;
-    std::size_t sound = 0;   ///< passed runs that had to pass
-    std::size_t caught = 0;  ///< passed runs that had to fail
-    std::string digest;      ///< 8 hex digits over all runs
+    std::size_t sound = 0;    ///< passed runs that had to pass
+    std::size_t caught = 0;   ///< passed runs of defects
+    std::size_t patched = 0;  ///< passed runs that a case broke without a defect
+    std::string digest;       ///< 8 hex digits over all runs
     double milliseconds = 0;
     ExitCode exit = ExitCode::nothing;
 };

@@ -23,10 +23,6 @@ const char* color_of(Status status) {
                                                             : "32";
 }
 
-bool is_bad(const RunReport& run) {
-    return run.verdict.status == Status::fail || run.verdict.status == Status::hang;
-}
-
 /// Checks that failed although the case does not say so; all failed ones of a sound case.
 bool is_wrong(const RunReport& run, const Check& check) {
     const auto& failed = run.verdict.failed;
@@ -83,13 +79,15 @@ Totals total(const std::vector<RunReport>& runs) {
             ++out.skipped;
             continue;
         }
-        if (is_bad(run)) {
+        if (run.is_bad()) {
             ++out.failed;
-            out.exit = worse(out.exit, status == Status::hang ? ExitCode::hang : ExitCode::failed);
+            out.exit = worse(out.exit, status == Status::hang           ? ExitCode::hang
+                                       : run.verdict.refused_by_machine ? ExitCode::environment
+                                                                        : ExitCode::failed);
             continue;
         }
         ++out.passed;
-        ++(status == Status::caught ? out.caught : out.sound);
+        ++(status != Status::caught ? out.sound : run.patched ? out.patched : out.caught);
     }
     if (out.passed > 0 && out.failed == 0) {
         out.exit = ExitCode::ok;
@@ -128,7 +126,7 @@ std::string failure_text(const RunReport& run) {
 
 std::string text_of(const RunReport& run, const Look& look, std::size_t name_width) {
     const Status status = run.verdict.status;
-    if (look.quiet && !is_bad(run)) {
+    if (look.quiet && !run.is_bad()) {
         return "";
     }
     const std::string word = fmt::format("{:<6}", scenario::name_of(status));
@@ -139,7 +137,7 @@ std::string text_of(const RunReport& run, const Look& look, std::size_t name_wid
     if (look.verbose) {
         out += verbose_lines(run);
     }
-    if (is_bad(run)) {
+    if (run.is_bad()) {
         out += failure_text(run);
     }
     return out;
@@ -150,7 +148,7 @@ std::string closing_text(const std::vector<RunReport>& runs, const Look& look, b
     std::string out;
     std::vector<std::string> failed;
     for (const RunReport& run : runs) {
-        if (is_bad(run)) {
+        if (run.is_bad()) {
             failed.push_back(run.name + " " + run.verdict.headline);
         }
     }
@@ -158,11 +156,13 @@ std::string closing_text(const std::vector<RunReport>& runs, const Look& look, b
         out += painted("failed:", "31", look) + " " + scenario::join(failed, "; ") + "\n";
     }
     if (inverted) {
-        out += fmt::format("{} runs against their opposites", runs.size());
+        out += sim::count_of(runs.size(), "run") + " against their opposites";
     } else {
-        out +=
-            fmt::format("{} sound run{} passed, {} faulty run{} caught", totals.sound,
-                        totals.sound == 1 ? "" : "s", totals.caught, totals.caught == 1 ? "" : "s");
+        out += fmt::format("{} passed, {} caught", sim::count_of(totals.sound, "sound run"),
+                           sim::count_of(totals.caught, "faulty run"));
+        out += totals.patched == 0 ? ""
+                                   : fmt::format(", {} broken as the case says",
+                                                 sim::count_of(totals.patched, "sound run"));
     }
     out += fmt::format("   digest {}   {:.1f} s\n", totals.digest, totals.milliseconds / 1000);
     return out + fmt::format("{} passed, {} failed, {} skipped\n", totals.passed, totals.failed,

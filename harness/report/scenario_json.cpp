@@ -1,5 +1,10 @@
 #include "report/scenario_json.hpp"
 
+#include "report/explain.hpp"
+#include "scenario/vocabulary.hpp"
+
+#include "swaplab/harness/specimen.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace swaplab::harness::report {
@@ -63,6 +68,49 @@ std::string lint_json(const std::vector<scenario::ScenarioFile>& files) {
                  {"files", files.size()},
                  {"errors", errors},
                  {"findings", findings}});
+}
+
+std::string explain_json(const std::vector<scenario::ScenarioFile>& files) {
+    Json rows = Json::array();
+    for (const scenario::ScenarioFile& file : files) {
+        if (!file.runs.empty()) {
+            rows.push_back({{"id", file.id}, {"file", file.path}, {"text", explain(file)}});
+        }
+    }
+    return dump({{"schema", "swaplab.explain/1"}, {"scenarios", rows}});
+}
+
+std::string words_json(const std::string& prefix) {
+    Json rows = Json::array();
+    for (const scenario::ListedWord& word : scenario::listed_words(prefix)) {
+        rows.push_back({{"path", word.path},
+                        {"takes", word.takes},
+                        {"stage", word.stage},
+                        {"default", word.fallback},
+                        {"says", word.says}});
+    }
+    return dump({{"schema", "swaplab.words/1"}, {"words", rows}});
+}
+
+std::string defects_json() {
+    Json rows = Json::array();
+    for (const DefectInfo& defect : defects()) {
+        rows.push_back({{"name", defect.name}, {"says", defect.says}, {"source", defect.source}});
+    }
+    return dump({{"schema", "swaplab.defects/1"}, {"defects", rows}});
+}
+
+std::string error_json(ExitCode code, const std::string& kind, const std::string& text,
+                       const sim::ErrorFields& fields) {
+    Json list = Json::array();
+    for (const sim::ErrorField& field : fields) {
+        list.push_back({{"name", field.name}, {"value", field.value}});
+    }
+    return dump({{"schema", "swaplab.error/1"},
+                 {"exit", static_cast<int>(code)},
+                 {"kind", kind},
+                 {"error", text},
+                 {"fields", list}});
 }
 
 }  // namespace swaplab::harness::report

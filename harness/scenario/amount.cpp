@@ -134,6 +134,11 @@ std::optional<Amount::Term> read_term(const Node& node, AmountOf what, std::stri
                           "an amount is a number and a unit");
         return std::nullopt;
     }
+    if (!unit.empty() && unit.front() >= '0' && unit.front() <= '9') {
+        diagnostics.error("bad-amount", node.at,
+                          fmt::format("{} = {}: a number has at most 15 digits", key, show(node)));
+        return std::nullopt;
+    }
     const auto found = std::find_if(unit_names.begin(), unit_names.end(),
                                     [&](const UnitName& name) { return name.name == unit; });
     if (!unit.empty() && found == unit_names.end()) {

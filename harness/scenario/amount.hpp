@@ -57,6 +57,7 @@ struct Amount {
     [[nodiscard]] bool is_count() const noexcept;
     /// Empty when the result is not whole or does not fit.
     [[nodiscard]] std::optional<std::int64_t> value(const UnitValues& units) const;
+    friend bool operator==(const Amount&, const Amount&) = default;
 };
 
 [[nodiscard]] Amount count_amount(std::int64_t count);

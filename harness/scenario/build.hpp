@@ -14,18 +14,31 @@ namespace swaplab::harness::scenario {
 [[nodiscard]] std::string text_or(const Node& table, std::string_view key, std::string fallback);
 [[nodiscard]] std::int64_t count_or(const Node& table, std::string_view key, std::int64_t fallback);
 [[nodiscard]] bool flag_or(const Node& table, std::string_view key, bool fallback);
+/// More than 0 bytes.
+[[nodiscard]] std::uint64_t bytes_or(const Node& table, std::string_view key,
+                                     std::uint64_t fallback);
 /// One text or a list of them; empty when absent.
 [[nodiscard]] std::vector<std::string> texts(const Node& table, std::string_view key);
 [[nodiscard]] Shape shape_of(const Node& list);
 /// The same for a tensor, which has at most 2^28 elements (a dim of 0 counts as 1) and 64 dims.
 [[nodiscard]] Shape tensor_shape_of(const Node& list, Diagnostics& diagnostics);
-[[nodiscard]] HyperPatch hyper_patch(const Node& table);
+/// Hyper-parameters that `table` names. Those that torch.optim.AdamW refuses are reported in its
+/// words; what fp32 cannot hold, too.
+[[nodiscard]] HyperPatch hyper_patch(const Node& table, Diagnostics& diagnostics);
+/// A learning rate by the same rules.
+void check_lr(const Node& value, Diagnostics& diagnostics);
 [[nodiscard]] Checks checks_from(std::string_view name);
 [[nodiscard]] Parts parts_from(const Node& table, const Node& engine);
 [[nodiscard]] ParamSpec param_spec(const Node& table, const Shape& mesh, Diagnostics& diagnostics);
 
-/// The set-up tables. `order`: of registration, empty = file order.
-[[nodiscard]] SetUp build_set_up(const Node& document, const std::vector<std::string>& order,
+/// Names of parameters in order of registration, and where the file says so; empty = file order.
+struct Order {
+    std::vector<std::string> names;
+    Position at;
+};
+
+/// The set-up tables.
+[[nodiscard]] SetUp build_set_up(const Node& document, const Order& order,
                                  Diagnostics& diagnostics);
 
 /// What a story knows at one of its steps, for names and references.
@@ -45,10 +58,29 @@ struct StoryNames {
     bool history_known = true;        ///< no given checkpoint was loaded since the last restart
     bool trained = false;
     std::size_t lives = 0;
+    std::vector<std::size_t> lives_of_labels;  ///< of the steps so far: the process they end in
+    std::vector<std::string> held;             ///< in this process
 
     [[nodiscard]] Saved* find(const std::string& name);
     [[nodiscard]] std::vector<std::string> saved_names() const;
 };
+
+/// What is known of a story between two of its steps.
+struct StoryState {
+    Node document;  ///< with the patches of restarts
+    SetUp now;
+    StoryNames names;
+    Order order;
+};
+
+/// Gives `name` to something saved; reports names that are taken.
+void take_name(const std::string& name, const StoryNames::Saved& saved, StoryNames& names,
+               Diagnostics& diagnostics);
+
+/// Reads the table of `verb` and moves `story` on to the end of that step. `fails`: the step is
+/// expected to fail.
+[[nodiscard]] Action build_action(const std::string& verb, const Node& table, bool fails,
+                                  StoryState& story, Diagnostics& diagnostics);
 
 /// Expectations of one table (`expect` of a step, or a final one), appended to `out`.
 /// `label` is the step's, or "end".

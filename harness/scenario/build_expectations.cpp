@@ -34,11 +34,16 @@ class ExpectationBuilder {
         } else if (subject_ == Subject::findings) {
             add("is", table_.find("is"), Relation::equals).names = texts(table_, "is");
         } else if (is_memory(subject_)) {
-            memory(table_, false);
-            const Node* rounded = table_.find("rounded");
-            if (rounded != nullptr && rounded->is(Kind::table)) {
-                memory(*rounded, true);
+            memory(table_, BytesOf::requested);
+            for (const BytesOf other :
+                 {BytesOf::rounded, BytesOf::occupied, BytesOf::reserved, BytesOf::worst}) {
+                const Node* node = table_.find(std::string(name_of(other)));
+                if (node != nullptr && node->is(Kind::table)) {
+                    memory(*node, other);
+                }
             }
+            refuse_tags("occupied");
+            refuse_tags("reserved");
         } else {
             others();
         }
@@ -69,6 +74,11 @@ class ExpectationBuilder {
         select.rank_sum = text_or(table_, "rank", "") == "sum";
         select.ranks = read_ranks("rank");
         const std::string view = text_or(table_, "view", "");
+        if (!view.empty() && (subject_ == Subject::params || table_.find("in") != nullptr)) {
+            cannot_fail(table_.place_of("view"),
+                        fmt::format("view = \"{}\": {} have no views", view,
+                                    subject_ == Subject::params ? "parameters" : "saves"));
+        }
         select.step_view = view != "state_dict";
         select.state_dict_view = view != "step";
         select.in = text_or(table_, "in", "");
@@ -78,7 +88,41 @@ class ExpectationBuilder {
         select.all_elements = text_or(table_, "elements", "any") == "all";
         select.up_to = read_bytes("up_to");
         select.above = read_bytes("above");
+        select.since = read_since();
         return select;
+    }
+
+    void refuse_tags(const char* bytes_of) {
+        const Node* figures = table_.find(bytes_of);
+        if (figures != nullptr && table_.find("tag") != nullptr) {
+            diagnostics_.error("bad-value", figures->at,
+                               fmt::format("{} bytes are not known by tag", bytes_of),
+                               "worst, rounded and plain ones are");
+        }
+    }
+
+    std::optional<std::size_t> read_since() {
+        const Node* node = table_.find("since");
+        if (node == nullptr) {
+            return std::nullopt;
+        }
+        const auto& labels = names_.labels;
+        const auto found = std::find(labels.begin(), labels.end(), node->text);
+        const auto here = std::find(labels.begin(), labels.end(), label_);
+        if (found >= here) {
+            diagnostics_.error("no-such-name", node->at,
+                               fmt::format("no step \"{}\" before this one", node->text),
+                               "since is the label of an earlier step");
+            return std::nullopt;
+        }
+        const auto step = static_cast<std::size_t>(found - labels.begin());
+        if (names_.lives_of_labels[step] != names_.lives) {
+            diagnostics_.error(
+                "bad-value", node->at,
+                fmt::format("a restart since \"{}\": its device is gone", node->text),
+                "since is the label of a step of this process");
+        }
+        return step;
     }
 
     std::vector<int> read_ranks(const char* key) {
@@ -164,9 +208,9 @@ class ExpectationBuilder {
                                                           : ErrorSpec::Leaves::unchanged;
     }
 
-    void memory(const Node& table, bool rounded) {
-        for (const char* word : {"peak", "rise", "kept", "now"}) {
-            figure(table, word, AmountOf::bytes, rounded);
+    void memory(const Node& table, BytesOf bytes_of) {
+        for (const char* word : {"peak", "rise", "kept", "now", "slope"}) {
+            figure(table, word, AmountOf::bytes, bytes_of);
         }
     }
 
@@ -174,12 +218,16 @@ class ExpectationBuilder {
         switch (subject_) {
             case Subject::h2d:
             case Subject::d2h:
-                figure(table_, "bytes", AmountOf::bytes, false);
-                figure(table_, "count", AmountOf::count, false);
+            case Subject::d2d:
+            case Subject::read:
+            case Subject::written:
+            case Subject::syncs:
+                figure(table_, "bytes", AmountOf::bytes);
+                figure(table_, "count", AmountOf::count);
                 break;
             case Subject::cover:
-                figure(table_, "missing", AmountOf::count, false);
-                figure(table_, "repeated", AmountOf::count, false);
+                figure(table_, "missing", AmountOf::count);
+                figure(table_, "repeated", AmountOf::count);
                 break;
             case Subject::files:
                 files();
@@ -203,8 +251,8 @@ class ExpectationBuilder {
     }
 
     void files() {
-        figure(table_, "bytes", AmountOf::bytes, false);
-        figure(table_, "count", AmountOf::count, false);
+        figure(table_, "bytes", AmountOf::bytes);
+        figure(table_, "count", AmountOf::count);
         if (const Node* present = table_.find("present")) {
             add("present", present, Relation::present).names = texts(table_, "present");
         }
@@ -235,46 +283,52 @@ class ExpectationBuilder {
         }
     }
 
-    void figure(const Node& table, const char* word, AmountOf what, bool rounded) {
+    void figure(const Node& table, const char* word, AmountOf what,
+                BytesOf bytes_of = BytesOf::requested) {
         const Node* node = table.find(word);
         if (node == nullptr) {
             return;
         }
         if (!node->is(Kind::table)) {
-            bounded(word, *node, *node, what, Relation::equals, rounded);
+            bounded(word, *node, *node, what, Relation::equals, bytes_of);
             return;
         }
         for (const NodeEntry& entry : node->entries) {
             if (entry.key == "same_as") {
-                Expectation& expectation = figure_of(word, *node, Relation::same_as, rounded);
+                if (select_.since || std::string_view(word) == "slope") {
+                    diagnostics_.error("bad-value", entry.at,
+                                       "figures of several steps have no like there");
+                }
+                Expectation& expectation = figure_of(word, *node, Relation::same_as, bytes_of);
                 resolve(expectation, entry.value);
             } else {
                 const Relation relation = entry.key == "at_most"    ? Relation::at_most
                                           : entry.key == "at_least" ? Relation::at_least
                                                                     : Relation::equals;
-                bounded(word, *node, entry.value, what, relation, rounded);
+                bounded(word, *node, entry.value, what, relation, bytes_of);
             }
         }
     }
 
-    Expectation& figure_of(const char* word, const Node& node, Relation relation, bool rounded) {
+    Expectation& figure_of(const char* word, const Node& node, Relation relation,
+                           BytesOf bytes_of) {
         Expectation& expectation = add(word, &node, relation);
         expectation.at = node.at;
-        expectation.rounded = rounded;
-        if (rounded) {
+        expectation.bytes_of = bytes_of;
+        if (bytes_of != BytesOf::requested) {
             const std::string middle = name_.empty() ? "" : name_ + ".";
-            expectation.path =
-                fmt::format("{}.{}{}.rounded.{}", label_, middle, name_of(subject_), word);
-            expectation.text =
-                fmt::format("expect.{}.rounded.{} = {}", name_of(subject_), word, show(node));
+            expectation.path = fmt::format("{}.{}{}.{}.{}", label_, middle, name_of(subject_),
+                                           name_of(bytes_of), word);
+            expectation.text = fmt::format("expect.{}.{}.{} = {}", name_of(subject_),
+                                           name_of(bytes_of), word, show(node));
         }
         return expectation;
     }
 
     void bounded(const char* word, const Node& node, const Node& bound, AmountOf what,
-                 Relation relation, bool rounded) {
+                 Relation relation, BytesOf bytes_of) {
         const auto amount = read_amount(bound, what, word, diagnostics_);
-        Expectation& expectation = figure_of(word, node, relation, rounded);
+        Expectation& expectation = figure_of(word, node, relation, bytes_of);
         expectation.at = bound.at;
         if (!amount) {
             return;
@@ -285,7 +339,8 @@ class ExpectationBuilder {
         if (relation == Relation::at_least && plain && value <= 0 && expectation.word != "kept") {
             cannot_fail(bound.at, fmt::format("{} at least {} always holds", word, amount->text));
         }
-        if (relation == Relation::at_most && subject_ == Subject::device && plain &&
+        if (relation == Relation::at_most && subject_ == Subject::device &&
+            bytes_of != BytesOf::worst && plain &&
             value >= static_cast<std::int64_t>(set_up_.capacity_bytes)) {
             cannot_fail(bound.at,
                         fmt::format("{} at most {}: the device has no more", word, amount->text));
@@ -327,9 +382,8 @@ class ExpectationBuilder {
         if (names_.find(value.text) != nullptr) {
             reference.kind = Reference::Kind::save;
             use_save(value.text, value.at);
-            const bool figures = is_memory(subject_) || subject_ == Subject::h2d ||
-                                 subject_ == Subject::d2h || subject_ == Subject::trace ||
-                                 subject_ == Subject::buffers;
+            const bool figures = is_memory(subject_) || is_traffic(subject_) ||
+                                 subject_ == Subject::trace || subject_ == Subject::buffers;
             if (figures) {
                 missing(value, fmt::format("\"{}\" is something saved: it has no {}", value.text,
                                            name_of(subject_)));

@@ -59,17 +59,10 @@ void read_world(const Node& document, SetUp& out, Diagnostics& diagnostics) {
         out.mesh = {1};
     }
     out.world_size = static_cast<int>(ranks);
-}
-
-std::uint64_t bytes_or(const Node& table, std::string_view key, std::uint64_t fallback) {
-    const Node* node = table.find(key);
-    Diagnostics reported_already;
-    if (node == nullptr) {
-        return fallback;
-    }
-    const auto amount = read_amount(*node, AmountOf::bytes, key, reported_already);
-    const auto value = amount ? amount->value({}) : std::nullopt;
-    return value && *value > 0 ? static_cast<std::uint64_t>(*value) : fallback;
+    const std::string kind = text_or(world, "kind", "fiber");
+    out.world_kind = kind == "thread"    ? sim::WorldKind::thread
+                     : kind == "process" ? sim::WorldKind::process
+                                         : sim::WorldKind::fiber;
 }
 
 void require_plain_bytes(const Node& table, std::string_view key, Diagnostics& diagnostics) {
@@ -77,15 +70,16 @@ void require_plain_bytes(const Node& table, std::string_view key, Diagnostics& d
     Diagnostics reported_already;
     const auto amount =
         node != nullptr ? read_amount(*node, AmountOf::bytes, key, reported_already) : std::nullopt;
-    if (amount && (amount->derived() || amount->value({}).value_or(0) <= 0)) {
-        diagnostics.error(
-            "bad-amount", node->at,
-            fmt::format("{} = {}: plain bytes above 0 are expected", key, show(*node)));
+    constexpr std::int64_t most_bytes = std::int64_t{1} << 43U;
+    const std::int64_t value = amount ? amount->value({}).value_or(0) : 1;
+    if (amount && (amount->derived() || value <= 0 || value > most_bytes)) {
+        diagnostics.error("bad-amount", node->at,
+                          fmt::format("{} = {}: plain bytes above 0 are expected, at most 8 TiB",
+                                      key, show(*node)));
     }
 }
 
-void read_params(const Node& document, const std::vector<std::string>& order, SetUp& out,
-                 Diagnostics& diagnostics) {
+void read_params(const Node& document, const Order& order, SetUp& out, Diagnostics& diagnostics) {
     for (const Node* table : tables(document, "param")) {
         ParamSpec spec = param_spec(*table, out.mesh, diagnostics);
         if (out.find(spec.name) != nullptr) {
@@ -98,19 +92,18 @@ void read_params(const Node& document, const std::vector<std::string>& order, Se
     if (out.params.empty()) {
         diagnostics.error("missing-key", document.at, "no [[param]]: there is nothing to train");
     }
-    if (order.empty()) {
+    if (order.names.empty()) {
         return;
     }
     std::vector<ParamSpec> sorted;
-    for (const std::string& name : order) {
+    for (const std::string& name : order.names) {
         const ParamSpec* spec = out.find(name);
         if (spec != nullptr) {
             sorted.push_back(*spec);
         }
     }
-    if (sorted.size() != out.params.size() || order.size() != sorted.size()) {
-        diagnostics.error("bad-value", document.place_of("order"),
-                          "order names every parameter once");
+    if (sorted.size() != out.params.size() || order.names.size() != sorted.size()) {
+        diagnostics.error("bad-value", order.at, "order names every parameter once");
         return;
     }
     out.params = std::move(sorted);
@@ -121,7 +114,7 @@ void read_groups(const Node& document, SetUp& out, Diagnostics& diagnostics) {
     for (const Node* table : tables(document, "group")) {
         GroupSpec group;
         group.options = out.options;
-        hyper_patch(*table).apply(group.options);
+        hyper_patch(*table, diagnostics).apply(group.options);
         const auto patterns = texts(*table, "params");
         for (const ParamSpec& param : out.params) {
             const bool chosen = std::any_of(
@@ -162,7 +155,7 @@ void read_groups(const Node& document, SetUp& out, Diagnostics& diagnostics) {
 
 void read_optimizer(const Node& document, SetUp& out, Diagnostics& diagnostics) {
     const Node& optimizer = table_or_empty(document, "optimizer");
-    hyper_patch(optimizer).apply(out.options);
+    hyper_patch(optimizer, diagnostics).apply(out.options);
     out.kind = text_or(optimizer, "kind", "case");
     out.slots = static_cast<int>(count_or(optimizer, "slots", 3));
     out.keep_slots = flag_or(optimizer, "keep_slots", false);
@@ -195,6 +188,17 @@ bool flag_or(const Node& table, std::string_view key, bool fallback) {
     return node != nullptr && node->is(Kind::boolean) ? node->boolean : fallback;
 }
 
+std::uint64_t bytes_or(const Node& table, std::string_view key, std::uint64_t fallback) {
+    const Node* node = table.find(key);
+    Diagnostics reported_already;
+    if (node == nullptr) {
+        return fallback;
+    }
+    const auto amount = read_amount(*node, AmountOf::bytes, key, reported_already);
+    const auto value = amount ? amount->value({}) : std::nullopt;
+    return value && *value > 0 ? static_cast<std::uint64_t>(*value) : fallback;
+}
+
 std::vector<std::string> texts(const Node& table, std::string_view key) {
     std::vector<std::string> out;
     const Node* node = table.find(key);
@@ -215,33 +219,6 @@ Shape shape_of(const Node& list) {
         shape.push_back(item.is(Kind::integer) ? item.integer : 0);
     }
     return shape;
-}
-
-HyperPatch hyper_patch(const Node& table) {
-    HyperPatch patch;
-    const auto number = [&](const char* key, std::optional<double>& out) {
-        const Node* node = table.find(key);
-        if (node != nullptr && node->is_number()) {
-            out = node->number();
-        }
-    };
-    const auto flag = [&](const char* key, std::optional<bool>& out) {
-        const Node* node = table.find(key);
-        if (node != nullptr && node->is(Kind::boolean)) {
-            out = node->boolean;
-        }
-    };
-    number("lr", patch.lr);
-    number("eps", patch.eps);
-    number("weight_decay", patch.weight_decay);
-    flag("amsgrad", patch.amsgrad);
-    flag("maximize", patch.maximize);
-    const Node* betas = table.find("betas");
-    if (betas != nullptr && betas->items.size() == 2) {
-        patch.beta1 = betas->items[0].number();
-        patch.beta2 = betas->items[1].number();
-    }
-    return patch;
 }
 
 Checks checks_from(std::string_view name) {
@@ -312,8 +289,7 @@ ParamSpec param_spec(const Node& table, const Shape& mesh, Diagnostics& diagnost
     return spec;
 }
 
-SetUp build_set_up(const Node& document, const std::vector<std::string>& order,
-                   Diagnostics& diagnostics) {
+SetUp build_set_up(const Node& document, const Order& order, Diagnostics& diagnostics) {
     SetUp out;
     const Node& scenario = table_or_empty(document, "scenario");
     out.seed = static_cast<std::uint64_t>(count_or(scenario, "seed", 1));
@@ -328,6 +304,15 @@ SetUp build_set_up(const Node& document, const std::vector<std::string>& order,
     require_plain_bytes(device, "capacity", diagnostics);
     out.schedule =
         sim::schedule_from_name(text_or(device, "schedule", "fifo")).value_or(sim::Schedule::fifo);
+    out.allocator = sim::allocation_policy_from_name(text_or(device, "allocator", "raw"))
+                        .value_or(sim::AllocationPolicy::raw);
+    const Node& host = table_or_empty(document, "host");
+    out.pinned_policy = sim::pinned_policy_from_name(text_or(host, "pinned_policy", "exact"))
+                            .value_or(sim::PinnedPolicy::exact);
+    if (host.find("pinned") != nullptr) {
+        out.pinned_quota_bytes = bytes_or(host, "pinned", 0);
+        require_plain_bytes(host, "pinned", diagnostics);
+    }
     out.posix = text_or(table_or_empty(document, "storage"), "kind", "memory") == "posix";
     out.chunk_bytes = bytes_or(engine, "chunk", out.chunk_bytes);
     require_plain_bytes(engine, "chunk", diagnostics);

@@ -3,6 +3,7 @@
 #include "scenario/check_judge.hpp"
 
 #include "swaplab/sim/mutant.hpp"
+#include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
@@ -90,8 +91,9 @@ std::string CheckJudge::fault_note() const {
         return "";
     }
     if (fault && !ranks()[static_cast<std::size_t>(fault->rank)].fault_happened) {
-        return fmt::format("the fault did not happen: rank {} did not pass {} {} time{}",
-                           fault->rank, fault->at, fault->nth, fault->nth == 1 ? "" : "s");
+        return fmt::format("the fault did not happen: rank {} did not pass {} {}", fault->rank,
+                           fault->at,
+                           sim::count_of(static_cast<std::uint64_t>(fault->nth), "time"));
     }
     return "";
 }
@@ -102,8 +104,11 @@ void CheckJudge::runs() {
         const StepRecord& record = all[rank];
         if (record.error && record.error->kind != "rank_lost") {
             check_.error_kind = record.error->kind.empty() ? "exception" : record.error->kind;
-            check_.details.push_back("error    " + record.error->text);
-            return fail(fmt::format("rank {}: {}", rank, first_line(record.error->text)));
+            const std::string first = first_line(record.error->text);
+            if (first.size() < record.error->text.size()) {
+                check_.details.push_back("error    " + record.error->text.substr(first.size() + 1));
+            }
+            return fail(fmt::format("rank {}: {}", rank, first));
         }
         if (record.too_slow) {
             check_.error_kind = "deadline";
@@ -112,8 +117,9 @@ void CheckJudge::runs() {
         }
         if (!record.reached || !record.ended) {
             check_.error_kind = "rank_lost";
-            const std::string why =
-                record.findings.empty() ? "it was lost" : record.findings.front().text;
+            const std::string why = record.error              ? first_line(record.error->text)
+                                    : record.findings.empty() ? "it was lost"
+                                                              : record.findings.front().text;
             return fail(fmt::format("rank {} did not end the step: {}", rank, why));
         }
     }

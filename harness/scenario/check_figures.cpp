@@ -3,11 +3,13 @@
 #include "scenario/check_judge.hpp"
 #include "scenario/patch.hpp"
 
+#include "swaplab/sim/mutant.hpp"
 #include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -18,18 +20,18 @@ bool tag_chosen(const std::vector<std::string>& tags, const std::string& tag) {
            });
 }
 
-std::int64_t pick(const Bytes2& bytes, bool rounded) {
-    return rounded ? bytes.rounded : bytes.requested;
+std::int64_t pick(const Bytes2& bytes, const Expectation& expectation) {
+    return expectation.bytes_of == BytesOf::rounded ? bytes.rounded : bytes.requested;
 }
 
 std::int64_t sum(const std::map<std::string, Bytes2>& tags, const Bytes2& total,
                  const Expectation& expectation) {
     if (expectation.select.tags.empty()) {
-        return pick(total, expectation.rounded);
+        return pick(total, expectation);
     }
     std::int64_t out = 0;
     for (const auto& [tag, bytes] : tags) {
-        out += tag_chosen(expectation.select.tags, tag) ? pick(bytes, expectation.rounded) : 0;
+        out += tag_chosen(expectation.select.tags, tag) ? pick(bytes, expectation) : 0;
     }
     return out;
 }
@@ -38,33 +40,113 @@ std::size_t kind_index(Subject subject) {
     return subject == Subject::device ? 0 : subject == Subject::pinned ? 1 : 2;
 }
 
-std::int64_t memory_figure(const StepRecord& record, const Expectation& expectation) {
-    const MemoryFigures& figures = record.memory[kind_index(expectation.subject)];
+/// Calls give pinned and host memory back at once: no schedule changes what they occupy.
+const MemoryFigures& figures_of(const StepRecord& record, const Expectation& expectation) {
+    const std::size_t kind = kind_index(expectation.subject);
+    if (expectation.bytes_of == BytesOf::worst && expectation.subject == Subject::device) {
+        return record.worst.value();
+    }
+    if (expectation.bytes_of == BytesOf::reserved) {
+        return record.reserved.at(kind);
+    }
+    return expectation.bytes_of == BytesOf::occupied ? record.occupied[kind] : record.memory[kind];
+}
+
+/// Figures of two stretches, one after the other, as one.
+void append(MemoryFigures& figures, const MemoryFigures& more) {
+    if (more.peak.requested > figures.peak.requested) {
+        figures.tags_at_peak = more.tags_at_peak;
+    }
+    figures.peak = {std::max(figures.peak.requested, more.peak.requested),
+                    std::max(figures.peak.rounded, more.peak.rounded)};
+    figures.now = more.now;
+    figures.tags_now = more.tags_now;
+}
+
+void append(StepRecord& figures, const StepRecord& more) {
+    for (std::size_t kind = 0; kind < sim::memory_kind_count; ++kind) {
+        append(figures.memory[kind], more.memory[kind]);
+        append(figures.occupied[kind], more.occupied[kind]);
+    }
+    for (std::size_t kind = 0; kind < figures.reserved.size(); ++kind) {
+        append(figures.reserved[kind], more.reserved[kind]);
+    }
+    if (figures.worst && more.worst) {
+        append(*figures.worst, *more.worst);
+    }
+    figures.trace.insert(figures.trace.end(), more.trace.begin(), more.trace.end());
+    figures.storage.insert(figures.storage.end(), more.storage.begin(), more.storage.end());
+    figures.units = more.units;
+}
+
+std::int64_t memory_figure(const StepRecord& record, const Expectation& expectation,
+                           const std::string& word) {
+    const MemoryFigures& figures = figures_of(record, expectation);
     const std::int64_t before = sum(figures.tags_before, figures.before, expectation);
     const std::int64_t peak = sum(figures.tags_at_peak, figures.peak, expectation);
     const std::int64_t now = sum(figures.tags_now, figures.now, expectation);
-    const std::string& word = expectation.word;
     return word == "peak"   ? peak
            : word == "rise" ? peak - before
            : word == "kept" ? now - before
                             : now;
 }
 
-std::int64_t copy_figure(const StepRecord& record, const Expectation& expectation) {
-    const char* operation = expectation.subject == Subject::h2d ? "copy h2d" : "copy d2h";
-    const Selectors& select = expectation.select;
+/// What passes by during a step, by size.
+struct Traffic {
     std::int64_t bytes = 0;
     std::int64_t count = 0;
-    for (const sim::TraceEvent& event : record.trace) {
-        const auto size = static_cast<std::int64_t>(event.bytes);
-        const bool small = !select.up_to || size <= select.up_to->value(record.units).value_or(0);
-        const bool large = !select.above || size > select.above->value(record.units).value_or(0);
-        if (event.operation == operation && small && large && tag_chosen(select.tags, event.tag)) {
-            bytes += size;
-            ++count;
+};
+
+class TrafficCounter {
+  public:
+    TrafficCounter(const StepRecord& record, const Selectors& select)
+        : up_to_(select.up_to ? select.up_to->value(record.units).value_or(0)
+                              : std::numeric_limits<std::int64_t>::max()),
+          above_(select.above ? select.above->value(record.units).value_or(0) : -1) {}
+
+    void add(std::uint64_t bytes) {
+        const auto size = static_cast<std::int64_t>(bytes);
+        if (size <= up_to_ && size > above_) {
+            sum_.bytes += size;
+            ++sum_.count;
         }
     }
-    return expectation.word == "bytes" ? bytes : count;
+    [[nodiscard]] Traffic sum() const { return sum_; }
+
+  private:
+    std::int64_t up_to_;
+    std::int64_t above_;
+    Traffic sum_;
+};
+
+std::string_view operation_of(Subject subject) {
+    return subject == Subject::h2d     ? "copy h2d"
+           : subject == Subject::d2h   ? "copy d2h"
+           : subject == Subject::d2d   ? "copy d2d"
+           : subject == Subject::read  ? "read"
+           : subject == Subject::syncs ? "synchronize"
+                                       : "write";
+}
+
+std::int64_t traffic_figure(const StepRecord& record, const Expectation& expectation) {
+    TrafficCounter counter(record, expectation.select);
+    const std::string_view operation = operation_of(expectation.subject);
+    const std::string pageable = std::string(operation) + " pageable";
+    if (expectation.subject == Subject::read || expectation.subject == Subject::written) {
+        for (const StorageOperation& each : record.storage) {
+            if (each.operation == operation) {
+                counter.add(each.bytes);
+            }
+        }
+    } else {
+        for (const sim::TraceEvent& each : record.trace) {
+            if ((each.operation == operation || each.operation == pageable) &&
+                tag_chosen(expectation.select.tags, each.tag)) {
+                counter.add(each.bytes);
+            }
+        }
+    }
+    return expectation.word == "bytes" ? counter.sum().bytes : counter.sum().count;
 }
 
 std::string amount_text(std::int64_t value, const std::string& unit) {
@@ -75,15 +157,15 @@ std::string amount_text(std::int64_t value, const std::string& unit) {
 /// Tags whose bytes make up the figure, largest first.
 std::vector<TagBytes> holders_of(const StepRecord& record, const Expectation& expectation,
                                  int rank) {
-    const MemoryFigures& figures = record.memory[kind_index(expectation.subject)];
+    const MemoryFigures& figures = figures_of(record, expectation);
     const bool at_peak = expectation.word == "peak" || expectation.word == "rise";
     const bool growth = expectation.word == "rise" || expectation.word == "kept";
     std::vector<TagBytes> out;
     for (const auto& [tag, bytes] : at_peak ? figures.tags_at_peak : figures.tags_now) {
-        std::int64_t held = pick(bytes, expectation.rounded);
+        std::int64_t held = pick(bytes, expectation);
         const auto before = figures.tags_before.find(tag);
         if (growth && before != figures.tags_before.end()) {
-            held -= pick(before->second, expectation.rounded);
+            held -= pick(before->second, expectation);
         }
         if (held > 0 && tag_chosen(expectation.select.tags, tag)) {
             out.push_back({tag, rank, held});
@@ -108,8 +190,34 @@ UnitValues& operator+=(UnitValues& a, const UnitValues& b) {
 }  // namespace
 
 std::int64_t CheckJudge::measure(const StepRecord& record) const {
-    return is_memory(expectation_.subject) ? memory_figure(record, expectation_)
-                                           : copy_figure(record, expectation_);
+    return is_memory(expectation_.subject) ? memory_figure(record, expectation_, expectation_.word)
+                                           : traffic_figure(record, expectation_);
+}
+
+std::int64_t CheckJudge::largest_growth(std::size_t rank) const {
+    const auto& rounds = std::get<RepeatStep>(all_.run_.steps[*index_].action);
+    const auto& steps = all_.records_.steps;
+    const auto after = [&](std::size_t round) {  // from 1 on
+        const std::size_t last = *index_ - 1 - (rounds.rounds - round) * rounds.steps;
+        return memory_figure(steps[last].ranks.at(rank), expectation_, "now");
+    };
+    std::int64_t largest = after(2) - after(1);
+    for (std::size_t round = 3; round <= rounds.rounds; ++round) {
+        largest = std::max(largest, after(round) - after(round - 1));
+    }
+    return largest;
+}
+
+StepRecord CheckJudge::figures_on(std::size_t rank) const {
+    const auto& steps = all_.records_.steps;
+    const std::size_t here = index_.value_or(steps.size() - 1);
+    const bool alone = !expectation_.select.since || SWAPLAB_MUTANT("judge.since_ignored");
+    std::size_t step = alone ? here : *expectation_.select.since + 1;
+    StepRecord figures = steps[step].ranks.at(rank);
+    while (++step <= here) {
+        append(figures, steps[step].ranks.at(rank));
+    }
+    return figures;
 }
 
 void CheckJudge::figure() {
@@ -129,8 +237,9 @@ void CheckJudge::figure() {
         if (compares && at >= reference->size()) {
             return fail(fmt::format("{} has no rank {}", reference_text(), rank));
         }
-        const StepRecord& record = ranks()[at];
-        const std::int64_t measured = measure(record);
+        const StepRecord record = figures_on(at);
+        const std::int64_t measured =
+            expectation_.word == "slope" ? largest_growth(at) : measure(record);
         const std::int64_t there = compares ? measure((*reference)[at]) : 0;
         total += measured;
         expected_total += there;
@@ -167,8 +276,9 @@ void CheckJudge::conclude_figure(int rank, std::int64_t measured,
                        : relation == Relation::at_least     ? "at least "
                        : relation == Relation::differs_from ? "other than "
                                                             : "";
-    const std::string name = fmt::format("{}{} {}", name_of(expectation_.subject),
-                                         expectation_.rounded ? " rounded" : "", expectation_.word);
+    const std::string_view bytes_of = name_of(expectation_.bytes_of);
+    const std::string name = fmt::format("{}{}{} {}", name_of(expectation_.subject),
+                                         bytes_of.empty() ? "" : " ", bytes_of, expectation_.word);
     const std::string summary =
         fmt::format("{} {} (bound {}{})", name, amount_text(measured, check_.unit), sign,
                     amount_text(bound, check_.unit));
@@ -182,8 +292,8 @@ void CheckJudge::conclude_figure(int rank, std::int64_t measured,
 }
 
 void CheckJudge::describe_memory(int rank, std::int64_t measured, std::int64_t bound) {
-    const StepRecord& record = ranks()[static_cast<std::size_t>(rank)];
-    const MemoryFigures& figures = record.memory[kind_index(expectation_.subject)];
+    const StepRecord record = figures_on(static_cast<std::size_t>(rank));
+    const MemoryFigures& figures = figures_of(record, expectation_);
     std::string line =
         fmt::format("bytes    measured {}   bound {}   {} by {}", amount_text(measured, "B"),
                     amount_text(bound, "B"), measured > bound ? "over" : "under",
@@ -195,11 +305,17 @@ void CheckJudge::describe_memory(int rank, std::int64_t measured, std::int64_t b
                         amount_text(record.units.params, "B"));
     }
     check_.details.push_back(line);
-    check_.details.push_back(fmt::format(
-        "peak     rank {}; {} {} before, {} at the peak, {} after", rank,
-        name_of(expectation_.subject), amount_text(pick(figures.before, expectation_.rounded), "B"),
-        amount_text(pick(figures.peak, expectation_.rounded), "B"),
-        amount_text(pick(figures.now, expectation_.rounded), "B")));
+    check_.details.push_back(fmt::format("peak     rank {}; {} {} before, {} at the peak, {} after",
+                                         rank, name_of(expectation_.subject),
+                                         amount_text(pick(figures.before, expectation_), "B"),
+                                         amount_text(pick(figures.peak, expectation_), "B"),
+                                         amount_text(pick(figures.now, expectation_), "B")));
+    if (expectation_.bytes_of == BytesOf::worst && expectation_.subject == Subject::device) {
+        check_.details.push_back(
+            fmt::format("worst    over all schedules; this one occupied at most {} and charged {}",
+                        amount_text(record.occupied[0].peak.requested, "B"),
+                        amount_text(record.memory[0].peak.requested, "B")));
+    }
     check_.holders = holders_of(record, expectation_, rank);
     constexpr std::size_t shown = 4;
     std::string held;

@@ -10,6 +10,16 @@
 #include <algorithm>
 
 namespace swaplab::harness::scenario {
+namespace {
+
+/// "1,024 of 32,768".
+std::string share(std::int64_t part, std::int64_t whole) {
+    return fmt::format("{} of {}", sim::with_thousands(static_cast<std::uint64_t>(part)),
+                       sim::with_thousands(static_cast<std::uint64_t>(whole)));
+}
+
+}  // namespace
+
 std::string first_line(const std::string& text) {
     return text.substr(0, text.find('\n'));
 }
@@ -40,6 +50,10 @@ void CheckJudge::judge() {
         case Subject::host:
         case Subject::h2d:
         case Subject::d2h:
+        case Subject::d2d:
+        case Subject::read:
+        case Subject::written:
+        case Subject::syncs:
             return figure();
         default:
             return expectation_.value ? state_value() : state();
@@ -196,7 +210,7 @@ void CheckJudge::conclude_states(const std::vector<TensorDifference>& difference
         if (one.differing > 0) {
             check_.first = check_.first ? check_.first : one.first;
             also.push_back(one.note.empty()
-                               ? fmt::format("{} {} of {}", one.name, one.differing, one.elements)
+                               ? fmt::format("{} {}", one.name, share(one.differing, one.elements))
                                : fmt::format("{}: {}", one.name, one.note));
             largest = largest == nullptr || one.largest > largest->largest ? &one : largest;
         }
@@ -210,7 +224,7 @@ void CheckJudge::conclude_states(const std::vector<TensorDifference>& difference
     if (expectation_.relation == Relation::differs_from) {
         check_.first.reset();
         equal.empty()
-            ? pass(fmt::format("{} of {} elements differ from {}", differing, elements, to))
+            ? pass(fmt::format("{} elements differ from {}", share(differing, elements), to))
             : fail(fmt::format("{} does not differ from {}", equal, to));
         return;
     }
@@ -234,7 +248,7 @@ void CheckJudge::conclude_states(const std::vector<TensorDifference>& difference
                             largest->largest_index);
     }
     check_.details.push_back(line);
-    fail(fmt::format("{} of {} elements differ from {}", differing, elements, to));
+    fail(fmt::format("{} elements differ from {}", share(differing, elements), to));
 }
 
 const std::vector<StepRecord>* CheckJudge::reference_ranks() {

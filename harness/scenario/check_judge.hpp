@@ -50,6 +50,10 @@ class CheckJudge {
     [[nodiscard]] const std::vector<StepRecord>* reference_ranks();
     [[nodiscard]] const SavedContent* saved(const std::string& name);
     [[nodiscard]] std::int64_t measure(const StepRecord& record) const;
+    /// Of memory, in one round of a `repeat` after the first.
+    [[nodiscard]] std::int64_t largest_growth(std::size_t rank) const;
+    /// What the figures are of: the step on `rank`, or all steps after the label of `since`.
+    [[nodiscard]] StepRecord figures_on(std::size_t rank) const;
     [[nodiscard]] std::string reference_text() const;
 
     Judge& all_;

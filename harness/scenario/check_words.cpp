@@ -1,253 +1,15 @@
-#include "scenario/amount.hpp"
-#include "scenario/vocabulary.hpp"
+// Where words may stand: steps, cases, keys that are required.
 
-#include "swaplab/optim/sharding.hpp"
+#include "scenario/vocabulary.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <optional>
 
 namespace swaplab::harness::scenario {
 namespace {
 
 using Kind = Node::Kind;
-
-struct Choice {
-    std::string word;
-    int stage = 1;
-};
-
-std::vector<Choice> choices(std::string_view values) {
-    std::vector<Choice> out;
-    while (!values.empty()) {
-        const std::size_t bar = values.find('|');
-        std::string_view one = values.substr(0, bar);
-        Choice choice;
-        if (one.size() > 2 && one[1] == ':') {
-            choice.stage = one[0] - '0';
-            one.remove_prefix(2);
-        }
-        choice.word = std::string(one);
-        out.push_back(std::move(choice));
-        values = bar == std::string_view::npos ? "" : values.substr(bar + 1);
-    }
-    return out;
-}
-
-std::vector<std::string> known(std::string_view values) {
-    std::vector<std::string> out;
-    for (const Choice& choice : choices(values)) {
-        if (choice.stage == 1) {
-            out.push_back(choice.word);
-        }
-    }
-    return out;
-}
-
-std::vector<std::string> known(const Section& in) {
-    std::vector<std::string> out;
-    for (const Word& word : in.words) {
-        if (word.stage == 1) {
-            out.emplace_back(word.name);
-        }
-    }
-    return out;
-}
-
-std::string near_text(std::string_view word, const std::vector<std::string>& candidates) {
-    const std::string near = nearest(word, candidates);
-    return near.empty() ? "" : "; nearest: " + near;
-}
-
-/// One value against one word. Member functions report and return nothing.
-class ValueCheck {
-  public:
-    ValueCheck(const Word& word, Diagnostics& diagnostics)
-        : word_(word), diagnostics_(diagnostics) {}
-
-    void check(const Node& node) {
-        switch (word_.type) {
-            case Type::text:
-            case Type::reference:
-                return text(node);
-            case Type::texts:
-                return each(node, &ValueCheck::text);
-            case Type::word:
-                return one_word(node);
-            case Type::words:
-                return each(node, &ValueCheck::one_word);
-            case Type::flag:
-                return of_kind(node.is(Kind::boolean), node);
-            case Type::count:
-                return count(node);
-            case Type::counts:
-                return each(node, &ValueCheck::count);
-            case Type::number:
-                return number(node);
-            case Type::numbers:
-                return list(node, &ValueCheck::number);
-            case Type::betas:
-                of_kind(node.is(Kind::list) && node.items.size() == 2, node);
-                return list(node, &ValueCheck::number);
-            case Type::bytes:
-                (void)read_amount(node, AmountOf::bytes, word_.name, diagnostics_);
-                return;
-            case Type::elements:
-                (void)read_amount(node, AmountOf::elements, word_.name, diagnostics_);
-                return;
-            case Type::figure:
-                return figure(node);
-            case Type::duration:
-                (void)read_duration(node, word_.name, diagnostics_);
-                return;
-            case Type::shape:
-                return list(node, &ValueCheck::size);
-            case Type::placements:
-                return list(node, &ValueCheck::placement);
-            case Type::init:
-                if (!node.is_number()) {
-                    init(node);
-                }
-                return;
-            case Type::value:
-                return value(node);
-            case Type::ranks:
-                return ranks(node);
-            case Type::table:
-                return table(node);
-            case Type::tables:
-                return list(node, &ValueCheck::table);
-            case Type::patch:
-                return of_kind(node.is(Kind::table), node);
-            case Type::free:
-                return;
-        }
-    }
-
-  private:
-    using Member = void (ValueCheck::*)(const Node&);
-
-    void of_kind(bool good, const Node& node) {
-        if (!good) {
-            diagnostics_.error(
-                "wrong-type", node.at,
-                fmt::format("{} = {} is {}", word_.name, show(node), name_of(node.kind)),
-                fmt::format("expected {}", expected_text(word_)));
-        }
-    }
-
-    void each(const Node& node, Member check_one) {
-        if (!node.is(Kind::list)) {
-            return (this->*check_one)(node);
-        }
-        list(node, check_one);
-    }
-
-    void list(const Node& node, Member check_one) {
-        if (!node.is(Kind::list)) {
-            return of_kind(false, node);
-        }
-        for (const Node& item : node.items) {
-            (this->*check_one)(item);
-        }
-    }
-
-    void text(const Node& node) { of_kind(node.is(Kind::text) && !node.text.empty(), node); }
-
-    void number(const Node& node) { of_kind(node.is_number(), node); }
-
-    void count(const Node& node) {
-        constexpr std::int64_t largest = 1'000'000'000;
-        if (node.is(Kind::integer) && (node.integer < 0 || node.integer > largest)) {
-            diagnostics_.error("bad-value", node.at,
-                               fmt::format("{} = {}: a count is between 0 and {}", word_.name,
-                                           node.integer, largest));
-            return;
-        }
-        of_kind(node.is(Kind::integer), node);
-    }
-
-    void size(const Node& node) { count(node); }
-
-    void placement(const Node& node) {
-        if (!node.is(Kind::text)) {
-            return of_kind(false, node);
-        }
-        if (!optim::placement_from_text(node.text)) {
-            diagnostics_.error("unknown-value", node.at,
-                               fmt::format("{}: no placement \"{}\"", word_.name, node.text),
-                               "Replicate(), Shard(DIM), _StridedShard(DIM, sf=N)");
-        }
-    }
-
-    void one_word(const Node& node) {
-        if (!node.is(Kind::text)) {
-            return of_kind(false, node);
-        }
-        for (const Choice& choice : choices(word_.values)) {
-            if (choice.word == node.text) {
-                if (choice.stage > 1) {
-                    later(node.at, fmt::format("{} = \"{}\"", word_.name, node.text), choice.stage);
-                }
-                return;
-            }
-        }
-        unknown_value(node);
-    }
-
-    void unknown_value(const Node& node) {
-        const std::vector<std::string> words = known(word_.values);
-        diagnostics_.error(
-            "unknown-value", node.at,
-            fmt::format("{} = {}{}", word_.name, show(node), near_text(node.text, words)),
-            fmt::format("{} is one of {}", word_.name, join(words)));
-    }
-
-    void later(Position at, const std::string& what, int stage) {
-        diagnostics_.error("later-stage", at,
-                           fmt::format("{} is a word of a later stage ({})", what, stage),
-                           "this version knows stage 1");
-    }
-
-    void init(const Node& node) {
-        if (node.is(Kind::text) && node.text == "seeded") {
-            return;
-        }
-        if (node.is(Kind::text) && node.text == "per_rank") {
-            return later(node.at, "init = \"per_rank\"", 2);
-        }
-        of_kind(false, node);
-    }
-
-    void value(const Node& node) { of_kind(!node.is(Kind::list) && !node.is(Kind::date), node); }
-
-    void ranks(const Node& node) {
-        if (node.is(Kind::text)) {
-            return one_word(node);
-        }
-        each(node, &ValueCheck::count);
-    }
-
-    void figure(const Node& node) {
-        if (node.is(Kind::table)) {
-            return check_section(node, section("relation"), diagnostics_);
-        }
-        // Bytes or a count: which one is known where the subject is.
-        of_kind(node.is(Kind::integer) || node.is(Kind::text) || node.is(Kind::list), node);
-    }
-
-    void table(const Node& node) {
-        if (!node.is(Kind::table)) {
-            return of_kind(false, node);
-        }
-        check_section(node, section(word_.values), diagnostics_);
-    }
-
-    const Word& word_;
-    Diagnostics& diagnostics_;
-};
 
 void check_expect(const Node& node, Diagnostics& diagnostics) {
     if (node.is(Kind::list)) {
@@ -296,6 +58,19 @@ void check_step(const Node& step, Diagnostics& diagnostics) {
     }
 }
 
+void refuse_twins(const Node& table, const char* key, const char* says, Diagnostics& diagnostics) {
+    const Node* list = table.find(key);
+    const std::vector<Node> none;
+    const std::vector<Node>& items = list != nullptr ? list->items : none;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        if (std::find(items.begin(), items.begin() + static_cast<std::ptrdiff_t>(i), items[i]) !=
+            items.begin() + static_cast<std::ptrdiff_t>(i)) {
+            diagnostics.error("bad-value", items[i].at,
+                              fmt::format("{} {} {} twice", key, says, show(items[i])));
+        }
+    }
+}
+
 void check_case(const Node& node, Diagnostics& diagnostics) {
     if (!node.is(Kind::table)) {
         diagnostics.error(
@@ -312,6 +87,8 @@ void check_case(const Node& node, Diagnostics& diagnostics) {
     };
     exactly_one("optimizer", "specimen");
     exactly_one("verdict", "fails");
+    refuse_twins(node, "specimen", "lists the defect", diagnostics);
+    refuse_twins(node, "fails", "names", diagnostics);
     const Node* fails = node.find("fails");
     if (fails != nullptr && (!fails->is(Kind::list) || fails->items.empty())) {
         diagnostics.error("wrong-type", fails->at, "fails = " + show(*fails),
@@ -348,9 +125,12 @@ void check_list_of(const Node& document, const char* key, void (*check)(const No
 
 void require(const Node& table, const char* where, std::initializer_list<const char*> keys,
              Diagnostics& diagnostics) {
+    // A table that only dotted keys make has no place of its own.
+    const bool placed = table.at.line > 0 || table.entries.empty();
+    const Position at = placed ? table.at : table.entries.front().at;
     for (const char* key : keys) {
         if (table.find(key) == nullptr) {
-            diagnostics.error("missing-key", table.at, fmt::format("{} has no {}", where, key),
+            diagnostics.error("missing-key", at, fmt::format("{} has no {}", where, key),
                               fmt::format("{} is required", key));
         }
     }
@@ -369,6 +149,16 @@ void require_in_list(const Node& document, const char* key, const std::string& w
     }
 }
 
+/// `what` of a save, a load or [engine]: something, and each part once.
+void check_parts(const Node& table, Diagnostics& diagnostics) {
+    const Node* what = table.find("what");
+    if (what != nullptr && what->is(Kind::list) && what->items.empty()) {
+        diagnostics.error("bad-value", what->at, "what = []: nothing would be saved or loaded",
+                          "what is model, optimizer or both");
+    }
+    refuse_twins(table, "what", "names", diagnostics);
+}
+
 void require_in_steps(const Node& document, Diagnostics& diagnostics) {
     const Node* steps = document.find("step");
     if (steps == nullptr || !steps->is(Kind::list)) {
@@ -381,11 +171,20 @@ void require_in_steps(const Node& document, Diagnostics& diagnostics) {
                 require(*table, verb, keys, diagnostics);
             }
         };
+        for (const char* verb : {"save", "load"}) {
+            const Node* table = step.is(Kind::table) ? step.find(verb) : nullptr;
+            if (table != nullptr && table->is(Kind::table)) {
+                check_parts(*table, diagnostics);
+            }
+        }
         need("save", {"to"});
         need("load", {"from"});
         need("edit", {"in"});
         need("damage", {"in"});
         need("fault", {"at"});
+        need("hold", {"name", "bytes"});
+        need("release", {"name"});
+        need("repeat", {"rounds", "do"});
         need("add_param_group", {"params"});
         const Node* added = step.is(Kind::table) ? step.find("add_param_group") : nullptr;
         if (added != nullptr && added->is(Kind::table)) {
@@ -396,90 +195,14 @@ void require_in_steps(const Node& document, Diagnostics& diagnostics) {
 
 }  // namespace
 
-std::string expected_text(const Word& word) {
-    switch (word.type) {
-        case Type::text:
-            return "a text";
-        case Type::texts:
-            return "a text or a list of texts";
-        case Type::word:
-            return "one of " + join(known(word.values));
-        case Type::words:
-            return "one or several of " + join(known(word.values));
-        case Type::flag:
-            return "true or false";
-        case Type::count:
-            return "a whole number";
-        case Type::counts:
-            return "a whole number or a list of them";
-        case Type::number:
-            return "a number";
-        case Type::numbers:
-            return "a list of numbers";
-        case Type::betas:
-            return "two numbers, [0.9, 0.999]";
-        case Type::bytes:
-            return "bytes with a unit, \"64 KiB\"";
-        case Type::elements:
-            return "elements, \"1024 elements\"";
-        case Type::figure:
-            return "an amount, or { at_most = .. }";
-        case Type::duration:
-            return "a time, \"5 s\"";
-        case Type::shape:
-            return "a list of sizes, [12, 2]";
-        case Type::placements:
-            return "a list of placements, [\"Shard(0)\"]";
-        case Type::init:
-            return "\"seeded\" or a number";
-        case Type::value:
-            return "a value or { NAME = value }";
-        case Type::reference:
-            return "before, start, a label, a save, uninterrupted, adamw";
-        case Type::ranks: {
-            const auto words = known(word.values);
-            return words.empty() ? "a list of ranks" : join(words) + " or a list of ranks";
-        }
-        case Type::table:
-            return "a table";
-        case Type::tables:
-            return "a list of tables";
-        case Type::patch:
-            return "a table of changes, { world.size = 2 }";
-        case Type::free:
-            return "see docs/scenarios.md";
-    }
-    return "";
-}
-
-void check_section(const Node& table, const Section& in, Diagnostics& diagnostics) {
-    for (const NodeEntry& entry : table.entries) {
-        const Word* word = find_word(in, entry.key);
-        if (word == nullptr) {
-            const std::vector<std::string> words = known(in);
-            diagnostics.error(
-                "unknown-key", entry.at,
-                fmt::format("\"{}\" in [{}]{}", entry.key, in.name, near_text(entry.key, words)),
-                fmt::format("[{}] knows {}", in.name, words.empty() ? "no keys" : join(words)));
-        } else if (word->stage > 1) {
-            diagnostics.error("later-stage", entry.at,
-                              fmt::format("\"{}\" in [{}] is a word of a later stage ({})",
-                                          entry.key, in.name, word->stage),
-                              "this version knows stage 1");
-        } else {
-            ValueCheck(*word, diagnostics).check(entry.value);
-        }
-    }
-}
-
 void normalise_steps(Node& document) {
     Node* steps = document.find("step");
     if (steps == nullptr || !steps->is(Kind::list)) {
         return;
     }
     for (Node& step : steps->items) {
-        for (const auto& [verb, key] :
-             {std::pair("train", "steps"), std::pair("save", "to"), std::pair("load", "from")}) {
+        for (const auto& [verb, key] : {std::pair("train", "steps"), std::pair("save", "to"),
+                                        std::pair("load", "from"), std::pair("release", "name")}) {
             Node* value = step.is(Kind::table) ? step.find(verb) : nullptr;
             if (value != nullptr && (value->is(Kind::text) || value->is(Kind::integer))) {
                 Node table = make_table(value->at);
@@ -499,9 +222,13 @@ void check_words(const Node& document, Diagnostics& diagnostics) {
         check_expect(*final_expect, diagnostics);
     }
     const Node* scenario = document.find("scenario");
-    const Node empty = make_table({});
+    const Node empty = make_table(document.at);
     require(scenario != nullptr && scenario->is(Kind::table) ? *scenario : empty, "[scenario]",
             {"name", "why"}, diagnostics);
+    const Node* engine = document.find("engine");
+    if (engine != nullptr && engine->is(Kind::table)) {
+        check_parts(*engine, diagnostics);
+    }
     require_in_list(document, "param", "[[param]]", {"name", "shape"}, diagnostics);
     require_in_list(document, "group", "[[group]]", {"params"}, diagnostics);
     require_in_list(document, "checkpoint", "[[checkpoint]]", {"name", "path"}, diagnostics);

@@ -1,5 +1,6 @@
 #include "scenario/compare.hpp"
 
+#include "scenario/node_value.hpp"
 #include "scenario/seeded_values.hpp"
 
 #include <fmt/format.h>
@@ -241,28 +242,6 @@ TensorDifference compare_constant(const Named& named, double value) {
     return out;
 }
 
-Value value_of(const Node& node) {
-    switch (node.kind) {
-        case Node::Kind::integer:
-            return node.integer;
-        case Node::Kind::real:
-            return node.real;
-        case Node::Kind::boolean:
-            return node.boolean;
-        case Node::Kind::text:
-            return node.text;
-        case Node::Kind::list: {
-            optim::List list;
-            for (const Node& item : node.items) {
-                list.items.push_back(value_of(item));
-            }
-            return list;
-        }
-        default:
-            return {};
-    }
-}
-
 void compare_group_values(const GlobalState& found, const Node& value, const Selectors& select,
                           View view, std::vector<TensorDifference>& out) {
     const auto& groups = found.views[static_cast<std::size_t>(view)].groups;
@@ -273,11 +252,11 @@ void compare_group_values(const GlobalState& found, const Node& value, const Sel
         Dict expected;
         Selectors keys;
         for (const NodeEntry& entry : value.entries) {
-            expected.set(entry.key, value_of(entry.value));
+            expected.set(entry.key, to_value(entry.value));
             keys.keys.push_back(entry.key);
         }
         for (const std::string& key : select.keys) {
-            expected.set(key, value_of(value));
+            expected.set(key, to_value(value));
             keys.keys.push_back(key);
         }
         compare_group(groups[i], expected, i, keys, out);

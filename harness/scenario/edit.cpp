@@ -1,5 +1,6 @@
 #include "scenario/edit.hpp"
 
+#include "scenario/node_value.hpp"
 #include "scenario/seeded_values.hpp"
 
 #include "swaplab/sim/error.hpp"
@@ -46,21 +47,6 @@ Tensor reshaped(const Tensor& tensor, const optim::Shape& global_shape, int rank
     return optim::make_host_tensor(values, local, shard);
 }
 
-Value plain_value(const Node& node) {
-    switch (node.kind) {
-        case Node::Kind::integer:
-            return node.integer;
-        case Node::Kind::real:
-            return node.real;
-        case Node::Kind::boolean:
-            return node.boolean;
-        case Node::Kind::text:
-            return node.text;
-        default:
-            return {};
-    }
-}
-
 void edit_value(Dict& dict, const std::string& key, Value& value, const EditStep& step, int rank) {
     if (step.drop) {
         drop(dict, key);
@@ -69,7 +55,7 @@ void edit_value(Dict& dict, const std::string& key, Value& value, const EditStep
     const auto* tensor = value.get_if<Tensor>();
     if (tensor == nullptr) {
         if (step.set) {
-            value = plain_value(*step.set);
+            value = to_value(*step.set);
         }
         return;
     }
@@ -82,32 +68,35 @@ void edit_value(Dict& dict, const std::string& key, Value& value, const EditStep
     }
 }
 
+/// Whether the dict has any of the keys.
+bool edit_dict(Dict& dict, const EditStep& step, int rank) {
+    bool any = false;
+    for (const std::string& key : step.keys) {
+        if (Value* value = dict.find(key)) {
+            any = true;
+            edit_value(dict, key, *value, step, rank);
+        }
+    }
+    return any;
+}
+
+bool edit_states(optim::StateDict& state_dict, const EditStep& step, int rank) {
+    bool any = false;
+    for (const std::string& name : step.params) {
+        if (Dict* state = state_dict.find(name)) {
+            any = edit_dict(*state, step, rank) || any;
+        }
+    }
+    return any;
+}
+
 }  // namespace
 
 void edit_state_dict(optim::StateDict& state_dict, const EditStep& step, int rank) {
-    bool any = false;
-    if (step.group) {
-        if (*step.group < state_dict.param_groups.size()) {
-            Dict& group = state_dict.param_groups[*step.group];
-            for (const std::string& key : step.keys) {
-                if (Value* value = group.find(key)) {
-                    any = true;
-                    edit_value(group, key, *value, step, rank);
-                }
-            }
-        }
-    } else {
-        for (const std::string& name : step.params) {
-            Dict* dict = state_dict.find(name);
-            for (const std::string& key :
-                 dict != nullptr ? step.keys : std::vector<std::string>{}) {
-                if (Value* value = dict->find(key)) {
-                    any = true;
-                    edit_value(*dict, key, *value, step, rank);
-                }
-            }
-        }
-    }
+    std::vector<Dict>& groups = state_dict.param_groups;
+    const bool any =
+        !step.group ? edit_states(state_dict, step, rank)
+                    : *step.group < groups.size() && edit_dict(groups[*step.group], step, rank);
     if (!any) {
         throw sim::ArgumentError(
             fmt::format("edit: \"{}\" has nothing that is selected: choose of and key that it has",

@@ -1,10 +1,14 @@
 #include "scenario/faults.hpp"
 
+#include "scenario/patch.hpp"
+
 #include "swaplab/sim/error.hpp"
-#include "swaplab/sim/units.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace swaplab::harness::scenario {
@@ -14,90 +18,29 @@ std::string rank_text(int rank) {
     return fmt::format("rank {}", rank);
 }
 
-class FaultyDevice : public sim::Device {
-  public:
-    FaultyDevice(sim::Device& inner, FaultPlan& plan)
-        : Device(inner.rank(), inner.ledger()), inner_(inner), plan_(plan) {}
-
-    void* allocate(std::uint64_t bytes, sim::StreamRef stream, std::string_view tag,
-                   sim::CallSite site) override {
-        plan_.pass("device_alloc", [&] { run_out(sim::MemoryKind::device, bytes, tag, site); });
-        return inner_.allocate(bytes, stream, tag, site);
-    }
-    void deallocate(void* pointer, sim::StreamRef stream, sim::CallSite site) noexcept override {
-        inner_.deallocate(pointer, stream, site);
-    }
-    void* allocate_pinned(std::uint64_t bytes, std::string_view tag, sim::CallSite site) override {
-        plan_.pass("pinned_alloc", [&] { run_out(sim::MemoryKind::pinned, bytes, tag, site); });
-        return inner_.allocate_pinned(bytes, tag, site);
-    }
-    void deallocate_pinned(void* pointer, sim::CallSite site) noexcept override {
-        inner_.deallocate_pinned(pointer, site);
-    }
-    sim::StreamRef create_stream(std::string_view name) override {
-        return inner_.create_stream(name);
-    }
-    void destroy_stream(sim::StreamRef stream) noexcept override { inner_.destroy_stream(stream); }
-    sim::EventRef create_event() override { return inner_.create_event(); }
-    void destroy_event(sim::EventRef event) noexcept override { inner_.destroy_event(event); }
-    void copy_async(void* destination, const void* source, std::uint64_t bytes,
-                    sim::CopyDirection direction, sim::StreamRef stream,
-                    sim::CallSite site) override {
-        plan_.pass("copy", [&] { break_down("copy"); });
-        inner_.copy_async(destination, source, bytes, direction, stream, site);
-    }
-    void fill_async(void* destination, std::byte value, std::uint64_t bytes, sim::StreamRef stream,
-                    sim::CallSite site) override {
-        inner_.fill_async(destination, value, bytes, stream, site);
-    }
-    void launch(sim::Kernel kernel, sim::StreamRef stream, sim::CallSite site) override {
-        plan_.pass("launch", [&] { break_down("launch " + kernel.name); });
-        inner_.launch(std::move(kernel), stream, site);
-    }
-    void record(sim::EventRef event, sim::StreamRef stream, sim::CallSite site) override {
-        inner_.record(event, stream, site);
-    }
-    void wait(sim::StreamRef stream, sim::EventRef event, sim::CallSite site) override {
-        inner_.wait(stream, event, site);
-    }
-    void synchronize(sim::EventRef event, sim::CallSite site) override {
-        inner_.synchronize(event, site);
-    }
-    bool query(sim::EventRef event, sim::CallSite site) override {
-        return inner_.query(event, site);
-    }
-    void host_access(const void* pointer, std::uint64_t bytes, sim::Access access,
-                     sim::CallSite site) override {
-        inner_.host_access(pointer, bytes, access, site);
-    }
-    sim::MemoryInfo memory_info() const override { return inner_.memory_info(); }
-
-  private:
-    [[noreturn]] void run_out(sim::MemoryKind kind, std::uint64_t bytes, std::string_view tag,
-                              sim::CallSite site) const {
-        constexpr std::size_t holders = 10;
-        sim::OutOfDeviceMemory::Report report;
-        report.rank = rank();
-        report.tag = std::string(tag);
-        report.requested_bytes = bytes;
-        report.rounded_bytes = bytes;
-        report.charged_bytes = ledger().now(kind, sim::Size::rounded);
-        report.capacity_bytes = report.charged_bytes;
-        report.holders = ledger().holders(kind, holders);
-        report.by_tag = ledger().by_tag(kind);
-        report.site = site;
-        throw sim::OutOfDeviceMemory(std::move(report));
-    }
-
-    [[noreturn]] void break_down(const std::string& operation) const {
-        throw sim::DeviceError(
-            fmt::format("{}: {} failed: the scenario breaks it", rank_text(rank()), operation),
-            {{"operation", operation}, {"rank", rank_text(rank())}});
-    }
-
-    sim::Device& inner_;
-    FaultPlan& plan_;
+struct Place {
+    std::string_view at;
+    std::string_view seam;
+    std::string_view operation;
 };
+
+constexpr Place places[] = {
+    {"device_alloc", "device", "allocate"},
+    {"pinned_alloc", "device", "allocate_pinned"},
+    {"copy", "device", "copy"},
+    {"launch", "device", "launch"},
+    {"open", "storage", "open"},
+    {"read", "storage", "read"},
+    {"write", "storage", "write"},
+    {"fsync", "storage", "fsync"},
+    {"rename", "storage", "rename"},
+    {"mkdir", "storage", "mkdir"},
+    {"remove", "storage", "remove"},
+    {"collective", collective_seam, "collective"},
+};
+
+/// The highest bit of the exponent of a first fp32: no rounding hides that.
+constexpr std::uint64_t flipped_bit = 30;
 
 class RankReadableFile : public ReadableFile {
   public:
@@ -106,7 +49,12 @@ class RankReadableFile : public ReadableFile {
 
     std::uint64_t size() const override { return inner_->size(); }
     void read(std::uint64_t offset_bytes, std::span<std::byte> out) override {
-        storage_.pass("read", {"read", path_, "", offset_bytes, out.size()});
+        StorageOperation read{"read", path_, "", offset_bytes, out.size()};
+        if (storage_.strikes("read", read)) {
+            inner_->read(offset_bytes, out.first(storage_.bytes_before_failure(read)));
+            storage_.fail("read", read);
+        }
+        storage_.succeed(std::move(read));
         inner_->read(offset_bytes, out);
     }
 
@@ -122,7 +70,12 @@ class RankWritableFile : public WritableFile {
         : inner_(std::move(inner)), storage_(storage), path_(std::move(path)) {}
 
     void append(std::span<const std::byte> bytes) override {
-        storage_.pass("write", {"write", path_, "", offset_bytes_, bytes.size()});
+        StorageOperation write{"write", path_, "", offset_bytes_, bytes.size()};
+        if (storage_.strikes("write", write)) {
+            inner_->append(bytes.first(storage_.bytes_before_failure(write)));
+            storage_.fail("write", write);
+        }
+        storage_.succeed(std::move(write));
         inner_->append(bytes);
         offset_bytes_ += bytes.size();
     }
@@ -141,45 +94,63 @@ class RankWritableFile : public WritableFile {
 
 }  // namespace
 
-void FaultPlan::arm(const FaultSpec& fault) {
-    armed_ = fault;
-    passes_ = 0;
-    happened_ = false;
+sim::Fault fault_of(const FaultSpec& spec) {
+    sim::Fault fault;
+    const auto* place = std::find_if(std::begin(places), std::end(places),
+                                     [&](const Place& each) { return each.at == spec.at; });
+    const bool phase = place == std::end(places);
+    fault.seam = phase ? phase_seam : place->seam;
+    fault.operation = phase ? std::string_view(spec.at) : place->operation;
+    fault.ordinal = static_cast<std::uint64_t>(spec.nth);
+    fault.rank = spec.rank;
+    fault.bytes_min = spec.over_bytes ? *spec.over_bytes + 1 : 0;
+    fault.action = spec.then;
+    fault.for_good = !spec.once;
+    fault.bit = flipped_bit;
+    fault.delay = std::chrono::milliseconds(spec.by_ms);
+    return fault;
 }
 
-bool FaultPlan::disarm() noexcept {
-    armed_.reset();
-    return happened_;
+RankStorage::RankStorage(Storage& inner, sim::FaultInjector& faults, int rank)
+    : inner_(inner), faults_(faults), rank_(rank) {}
+
+void RankStorage::expect_fault(std::string file, std::string disk_error) {
+    file_ = std::move(file);
+    disk_error_ = std::move(disk_error);
 }
 
-void FaultPlan::pass(std::string_view point, const std::function<void()>& fail) {
-    if (!armed_ || armed_->at != point || ++passes_ != armed_->nth) {
-        return;
-    }
-    happened_ = true;
-    if (armed_->throws) {
-        throw ForeignException(fmt::format("an exception thrown by the scenario at {}", point));
-    }
-    fail();
+bool RankStorage::strikes(std::string_view point, const StorageOperation& operation) {
+    const std::string name = operation.path.substr(operation.path.rfind('/') + 1);
+    const bool meant = file_.empty() || SWAPLAB_MUTANT("faults.file_ignored") ||
+                       glob_matches(file_, name) || glob_matches(file_, operation.path);
+    return meant && faults_.pass({"storage", point, operation.path, operation.bytes}) != nullptr;
 }
 
-std::unique_ptr<sim::Device> make_faulty_device(sim::Device& inner, FaultPlan& plan) {
-    return std::make_unique<FaultyDevice>(inner, plan);
+std::size_t RankStorage::bytes_before_failure(const StorageOperation& operation) const {
+    return disk_error_ == "short" ? operation.bytes / 2 : 0;
 }
 
-RankStorage::RankStorage(Storage& inner, FaultPlan& plan, int rank)
-    : inner_(inner), plan_(plan), rank_(rank) {}
+void RankStorage::fail(std::string_view point, const StorageOperation& operation) const {
+    const std::string says =
+        disk_error_ == "eio"      ? "the disk failed"
+        : disk_error_ == "enospc" ? "no space left"
+        : disk_error_ == "short"
+            ? fmt::format("{} of {} B", bytes_before_failure(operation), operation.bytes)
+            : "failed";
+    throw StorageError(fmt::format("{}: {} of {}: {}: the scenario breaks it", rank_text(rank_),
+                                   point, operation.path, says),
+                       {{"operation", std::string(point)},
+                        {"rank", rank_text(rank_)},
+                        {"file", operation.path},
+                        {"found", says},
+                        {"reason", "injected"}});
+}
 
 void RankStorage::pass(std::string_view point, StorageOperation operation) {
-    plan_.pass(point, [&] {
-        throw StorageError(fmt::format("{}: {} of {} failed: the scenario breaks it",
-                                       rank_text(rank_), point, operation.path),
-                           {{"operation", std::string(point)},
-                            {"rank", rank_text(rank_)},
-                            {"file", operation.path},
-                            {"reason", "injected"}});
-    });
-    log_.push_back(std::move(operation));
+    if (strikes(point, operation)) {
+        fail(point, operation);
+    }
+    succeed(std::move(operation));
 }
 
 std::unique_ptr<ReadableFile> RankStorage::open(const std::string& path) {

@@ -1,53 +1,34 @@
 #pragma once
 
-/// Faults of a step: wrappers around the device and the storage of one rank, and the phases of the
-/// train engine, that break the nth pass of a point.
+/// Faults of a step, and the storage of one rank that they break.
 
 #include "scenario/model.hpp"
 
 #include "swaplab/harness/storage.hpp"
-#include "swaplab/sim/device.hpp"
+#include "swaplab/sim/fault_plan.hpp"
 
-#include <functional>
 #include <memory>
-#include <optional>
-#include <stdexcept>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace swaplab::harness::scenario {
 
-/// What `then = "throw"` throws: an exception of nobody's hierarchy.
-class ForeignException : public std::runtime_error {
-  public:
-    using std::runtime_error::runtime_error;
-};
+/// The seam whose operations are the phases of the train engine.
+inline constexpr std::string_view phase_seam = "phase";
 
-/// The fault of the step that runs now, on one rank.
-class FaultPlan {
-  public:
-    void arm(const FaultSpec& fault);
-    /// Returns whether the fault happened.
-    bool disarm() noexcept;
+inline constexpr std::string_view collective_seam = "collective";
 
-    /// Called at every pass of `point`. At the nth pass of the armed one throws, through `fail`
-    /// (which throws the seam's own error) or as a ForeignException.
-    void pass(std::string_view point, const std::function<void()>& fail);
+/// What a step says, by the names of seams and operations.
+[[nodiscard]] sim::Fault fault_of(const FaultSpec& spec);
 
-  private:
-    std::optional<FaultSpec> armed_;
-    std::int64_t passes_ = 0;
-    bool happened_ = false;
-};
-
-/// A device that fails as planned. Streams and events are the inner device's own.
-[[nodiscard]] std::unique_ptr<sim::Device> make_faulty_device(sim::Device& inner, FaultPlan& plan);
-
-/// A storage that fails as planned and logs what its rank does. The inner storage and the plan must
+/// A storage that fails as planned and logs what its rank does. The inner storage and the
+/// injector must
 /// outlive it and the files that it opened.
 class RankStorage : public Storage {
   public:
-    RankStorage(Storage& inner, FaultPlan& plan, int rank);
+    RankStorage(Storage& inner, sim::FaultInjector& faults, int rank);
 
     [[nodiscard]] std::vector<StorageOperation>& log() noexcept { return log_; }
 
@@ -61,13 +42,24 @@ class RankStorage : public Storage {
     void exchange(const std::string& a, const std::string& b) override;
     void sync_directory(const std::string& path) override;
 
-    /// Counts one pass of `point` on `path`, then logs it.
+    /// How the fault that is armed shows at this seam. Kept until the next call.
+    void expect_fault(std::string file, std::string disk_error);
+
+    /// Counts one pass of `point`, fails it if that is planned, else logs it.
     void pass(std::string_view point, StorageOperation operation);
+    /// Counts one pass of `point`: whether it has to fail.
+    [[nodiscard]] bool strikes(std::string_view point, const StorageOperation& operation);
+    /// Of the operation's bytes, how many get through before it fails.
+    [[nodiscard]] std::size_t bytes_before_failure(const StorageOperation& operation) const;
+    [[noreturn]] void fail(std::string_view point, const StorageOperation& operation) const;
+    void succeed(StorageOperation operation) { log_.push_back(std::move(operation)); }
 
   private:
     Storage& inner_;
-    FaultPlan& plan_;
+    sim::FaultInjector& faults_;
     int rank_;
+    std::string file_;        ///< glob
+    std::string disk_error_;  ///< eio, enospc, short or none
     std::vector<StorageOperation> log_;
 };
 

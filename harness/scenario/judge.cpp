@@ -39,7 +39,7 @@ const Twin& Judge::twin(std::size_t index, bool adamw) {
     }
     const StepRecord& record = records_.steps[index].ranks.front();
     Twin twin;
-    if (record.history == nullptr || !record.history->known) {
+    if (!record.history || !record.history->known) {
         twin.problem = "the step has no history to follow";
     } else {
         twin = play_twin_(*record.history, run_.steps[index].after, adamw);
@@ -108,7 +108,7 @@ Check Judge::judge(const Expectation& expectation, std::optional<std::size_t> in
     }
     if (index) {
         const auto& history = records_.steps[*index].ranks.front().history;
-        check.training_step = history != nullptr ? history->training_steps : 0;
+        check.training_step = history ? history->training_steps : 0;
     }
     CheckJudge(*this, expectation, index, check).judge();
     return check;

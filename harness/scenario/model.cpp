@@ -6,10 +6,10 @@
 namespace swaplab::harness::scenario {
 namespace {
 
-constexpr std::array<std::string_view, 19> subject_names{
-    "runs",    "params",  "moments", "steps",    "groups", "state", "everything",
-    "device",  "pinned",  "host",    "h2d",      "d2h",    "cover", "files",
-    "buffers", "refused", "error",   "findings", "trace"};
+constexpr std::array<std::string_view, 23> subject_names{
+    "runs",   "params", "moments", "steps",   "groups", "state",    "everything", "device",
+    "pinned", "host",   "h2d",     "d2h",     "d2d",    "read",     "written",    "syncs",
+    "cover",  "files",  "buffers", "refused", "error",  "findings", "trace"};
 
 }  // namespace
 
@@ -50,12 +50,26 @@ std::optional<Subject> subject_from_name(std::string_view name) noexcept {
     return static_cast<Subject>(found - subject_names.begin());
 }
 
+std::string_view name_of(BytesOf bytes_of) noexcept {
+    constexpr std::array<std::string_view, 5> names{"", "rounded", "occupied", "reserved", "worst"};
+    return names[static_cast<std::size_t>(bytes_of)];
+}
+
 bool is_memory(Subject subject) noexcept {
     return subject == Subject::device || subject == Subject::pinned || subject == Subject::host;
 }
 
+bool is_traffic(Subject subject) noexcept {
+    return subject >= Subject::h2d && subject <= Subject::syncs;
+}
+
 bool is_state(Subject subject) noexcept {
     return subject >= Subject::params && subject <= Subject::everything;
+}
+
+bool Step::ends_a_rank() const {
+    return fault &&
+           (fault->then == sim::FaultAction::kill || fault->then == sim::FaultAction::stop);
 }
 
 bool Step::may_fail() const {

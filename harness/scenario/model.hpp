@@ -8,7 +8,9 @@
 
 #include "swaplab/harness/checkpoint.hpp"
 #include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/fault_plan.hpp"
 #include "swaplab/sim/simulated_device.hpp"
+#include "swaplab/sim/world.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -17,6 +19,8 @@
 #include <vector>
 
 namespace swaplab::harness::scenario {
+
+class Backend;
 
 using optim::Shape;
 
@@ -27,6 +31,7 @@ struct ParamSpec {
     std::optional<double> init;                ///< empty: seeded
 
     [[nodiscard]] optim::ShardSpec shard(const Shape& mesh) const;
+    friend bool operator==(const ParamSpec&, const ParamSpec&) = default;
 };
 
 /// Hyper-parameters that a table names; the others stay.
@@ -35,18 +40,21 @@ struct HyperPatch {
     std::optional<bool> amsgrad, maximize;
 
     void apply(optim::AdamWOptions& options) const;
+    friend bool operator==(const HyperPatch&, const HyperPatch&) = default;
 };
 
 struct GroupSpec {
     std::vector<std::string> params;  ///< names in order of registration
     optim::AdamWOptions options;
     bool added = false;  ///< in the running process: buckets begin anew at it
+    friend bool operator==(const GroupSpec&, const GroupSpec&) = default;
 };
 
 struct CheckpointSpec {
     std::string name;
     std::string path;  ///< as in the file, relative to it
     Position at;
+    friend bool operator==(const CheckpointSpec&, const CheckpointSpec&) = default;
 };
 
 /// How a save keeps what it saves: a DCP directory, an owned state dict, or the live one.
@@ -55,10 +63,14 @@ enum class Via : std::uint8_t { dcp, memory, live };
 struct SetUp {
     std::uint64_t seed = 1;
     std::int64_t timeout_ms = 10'000;
+    sim::WorldKind world_kind = sim::WorldKind::fiber;
     int world_size = 1;
     Shape mesh{1};
     std::uint64_t capacity_bytes = std::uint64_t{1} << 30U;
     sim::Schedule schedule = sim::Schedule::fifo;
+    sim::AllocationPolicy allocator = sim::AllocationPolicy::raw;
+    sim::PinnedPolicy pinned_policy = sim::PinnedPolicy::exact;
+    std::optional<std::uint64_t> pinned_quota_bytes;  ///< of each rank
     bool posix = false;
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;
     std::vector<ParamSpec> params;  ///< in order of registration
@@ -71,6 +83,7 @@ struct SetUp {
     std::vector<CheckpointSpec> checkpoints;
 
     [[nodiscard]] const ParamSpec* find(const std::string& param) const;
+    friend bool operator==(const SetUp&, const SetUp&) = default;
 };
 
 struct TrainStep {
@@ -79,6 +92,7 @@ struct TrainStep {
     std::vector<std::string> zero;
     std::vector<double> lr;  ///< empty, or one per step
     std::string gradients;   ///< file, relative to the scenario; empty: seeded
+    friend bool operator==(const TrainStep&, const TrainStep&) = default;
 };
 
 /// Parts of a run in the order in which they are saved or loaded.
@@ -87,6 +101,7 @@ struct Parts {
     bool optimizer = true;
     bool optimizer_first = false;
     bool given = false;  ///< the file names them
+    friend bool operator==(const Parts&, const Parts&) = default;
 };
 
 struct SaveStep {
@@ -94,6 +109,7 @@ struct SaveStep {
     Via via = Via::dcp;
     Parts what;
     Checks checks = Checks::full;
+    friend bool operator==(const SaveStep&, const SaveStep&) = default;
 };
 
 struct LoadStep {
@@ -106,23 +122,29 @@ struct LoadStep {
     Checks checks = Checks::full;
     optim::LoadOptions::Staging staging = optim::LoadOptions::Staging::none;
     optim::Snapshot template_kind = optim::Snapshot::owned;
+    friend bool operator==(const LoadStep&, const LoadStep&) = default;
 };
 
 struct RestartStep {
     SetUp set_up;
+    friend bool operator==(const RestartStep&, const RestartStep&) = default;
 };
 
 struct SetStep {
     std::size_t group = 0;
     HyperPatch patch;
+    friend bool operator==(const SetStep&, const SetStep&) = default;
 };
 
 struct AddGroupStep {
     std::vector<ParamSpec> params;
     optim::AdamWOptions options;
+    friend bool operator==(const AddGroupStep&, const AddGroupStep&) = default;
 };
 
-struct InitStateStep {};
+struct InitStateStep {
+    friend bool operator==(const InitStateStep&, const InitStateStep&) = default;
+};
 
 struct EditStep {
     std::string in;
@@ -134,6 +156,7 @@ struct EditStep {
     bool unshard = false;
     std::optional<Node> set;
     std::optional<Shape> shape;
+    friend bool operator==(const EditStep&, const EditStep&) = default;
 };
 
 struct DamageStep {
@@ -143,16 +166,44 @@ struct DamageStep {
     std::string key;    ///< empty: the parameter itself
     std::optional<std::uint64_t> truncate_bytes;
     bool remove = false;
+    friend bool operator==(const DamageStep&, const DamageStep&) = default;
+};
+
+/// Somebody else's memory, for example activations.
+struct HoldStep {
+    std::string name;
+    sim::MemoryKind memory = sim::MemoryKind::device;
+    Amount bytes;
+    friend bool operator==(const HoldStep&, const HoldStep&) = default;
+};
+
+struct ReleaseStep {
+    std::string name;
+    friend bool operator==(const ReleaseStep&, const ReleaseStep&) = default;
+};
+
+/// The end of the last of several rounds, whose steps are steps of the story.
+struct RepeatStep {
+    std::size_t rounds = 0;
+    std::size_t steps = 0;  ///< of one round
+    friend bool operator==(const RepeatStep&, const RepeatStep&) = default;
 };
 
 using Action = std::variant<TrainStep, SaveStep, LoadStep, RestartStep, SetStep, AddGroupStep,
-                            InitStateStep, EditStep, DamageStep>;
+                            InitStateStep, EditStep, DamageStep, HoldStep, ReleaseStep, RepeatStep>;
 
 struct FaultSpec {
     std::string at;
     std::int64_t nth = 1;
+    bool each = false;  ///< the story is told once per pass
     int rank = 0;
-    bool throws = false;  ///< a foreign exception instead of the seam's own error
+    sim::FaultAction then = sim::FaultAction::fail;
+    std::string disk_error;                   ///< eio, enospc, short; empty: the seam's own error
+    std::optional<std::uint64_t> over_bytes;  ///< only passes of more bytes
+    std::string file;                         ///< glob: only passes of such files; empty: any
+    bool once = true;                         ///< false: every later pass, too
+    std::int64_t by_ms = 0;                   ///< of a delay
+    friend bool operator==(const FaultSpec&, const FaultSpec&) = default;
 };
 
 enum class Subject : std::uint8_t {
@@ -168,6 +219,10 @@ enum class Subject : std::uint8_t {
     host,
     h2d,
     d2h,
+    d2d,
+    read,
+    written,
+    syncs,
     cover,
     files,
     buffers,
@@ -180,6 +235,8 @@ enum class Subject : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Subject subject) noexcept;
 [[nodiscard]] std::optional<Subject> subject_from_name(std::string_view name) noexcept;
 [[nodiscard]] bool is_memory(Subject subject) noexcept;
+/// Copies, accesses to files, waits of the host.
+[[nodiscard]] bool is_traffic(Subject subject) noexcept;
 [[nodiscard]] bool is_state(Subject subject) noexcept;
 
 enum class Relation : std::uint8_t {
@@ -197,6 +254,7 @@ struct Reference {
     Kind kind = Kind::none;
     std::string name;            ///< as written
     std::size_t step_index = 0;  ///< of a label
+    friend bool operator==(const Reference&, const Reference&) = default;
 };
 
 struct Selectors {
@@ -210,7 +268,9 @@ struct Selectors {
     bool step_view = true;
     bool state_dict_view = true;
     std::optional<Amount> up_to, above;
+    std::optional<std::size_t> since;  ///< figures from the end of this step on
     bool all_elements = false;
+    friend bool operator==(const Selectors&, const Selectors&) = default;
 };
 
 struct ErrorSpec {
@@ -221,7 +281,16 @@ struct ErrorSpec {
     std::vector<int> on;
     enum class Leaves : std::uint8_t { unchanged, torn, anything };
     Leaves leaves = Leaves::unchanged;
+    friend bool operator==(const ErrorSpec&, const ErrorSpec&) = default;
 };
+
+/// Which bytes a figure of memory counts: charged ones, as asked for or in regions of 256 B; those
+/// that this schedule occupied; those that the allocator took, handed out or kept; or the most that
+/// may be occupied under any schedule.
+enum class BytesOf : std::uint8_t { requested, rounded, occupied, reserved, worst };
+
+/// "rounded", "occupied", "reserved", "worst"; of requested bytes nothing.
+[[nodiscard]] std::string_view name_of(BytesOf bytes_of) noexcept;
 
 struct Expectation {
     Position at;
@@ -229,7 +298,7 @@ struct Expectation {
     std::string path;  ///< load.device.rise
     Subject subject = Subject::runs;
     std::string word;  ///< peak, rise, bytes, count, missing, kind, ...
-    bool rounded = false;
+    BytesOf bytes_of = BytesOf::requested;
     Relation relation = Relation::equals;
     std::optional<Amount> amount;
     Reference reference;
@@ -238,6 +307,7 @@ struct Expectation {
     Selectors select;
     ErrorSpec error;
     bool by_default = false;  ///< LABEL.runs, LABEL.findings
+    friend bool operator==(const Expectation&, const Expectation&) = default;
 };
 
 struct Step {
@@ -252,6 +322,9 @@ struct Step {
 
     /// The step may end in an error without ending the story.
     [[nodiscard]] bool may_fail() const;
+    /// It has a fault that ends the rank it befalls.
+    [[nodiscard]] bool ends_a_rank() const;
+    friend bool operator==(const Step&, const Step&) = default;
 };
 
 struct FailSpec {
@@ -281,6 +354,7 @@ struct Run {
     SetUp start;
     std::vector<Step> steps;
     std::vector<Expectation> finals;
+    const Backend* backend = nullptr;  ///< of its devices; nullptr: they are simulated
 };
 
 }  // namespace swaplab::harness::scenario

@@ -65,16 +65,16 @@ Node make_table(Position at) {
     return node;
 }
 
-bool same_content(const Node& a, const Node& b) {
+bool operator==(const Node& a, const Node& b) {
     if (a.kind != b.kind || a.text != b.text || a.integer != b.integer || a.boolean != b.boolean ||
         !(a.real == b.real) || a.items.size() != b.items.size() ||
         a.entries.size() != b.entries.size()) {
         return false;
     }
-    return std::equal(a.items.begin(), a.items.end(), b.items.begin(), same_content) &&
+    return std::equal(a.items.begin(), a.items.end(), b.items.begin()) &&
            std::all_of(a.entries.begin(), a.entries.end(), [&](const NodeEntry& entry) {
                const Node* other = b.find(entry.key);
-               return other != nullptr && same_content(entry.value, *other);
+               return other != nullptr && entry.value == *other;
            });
 }
 

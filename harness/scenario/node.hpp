@@ -38,6 +38,8 @@ struct Node {
     [[nodiscard]] Node* find(std::string_view key) noexcept;
     /// Place of a key of this table, or of the table itself.
     [[nodiscard]] Position place_of(std::string_view key) const noexcept;
+    /// Content, whatever the place.
+    friend bool operator==(const Node& a, const Node& b);
     /// Replaces or appends.
     Node& set(std::string_view key, Node value);
     void erase(std::string_view key);
@@ -52,9 +54,6 @@ struct NodeEntry {
 [[nodiscard]] Node make_text(std::string text, Position at);
 [[nodiscard]] Node make_integer(std::int64_t value, Position at);
 [[nodiscard]] Node make_table(Position at);
-
-/// Content, whatever the place.
-[[nodiscard]] bool same_content(const Node& a, const Node& b);
 
 /// As TOML would write it on one line: "64 MiB" in quotes, [1, 2], { a = 3 }.
 [[nodiscard]] std::string show(const Node& node);

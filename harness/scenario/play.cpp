@@ -1,7 +1,9 @@
 #include "scenario/play.hpp"
 
+#include "scenario/backend.hpp"
 #include "scenario/rank_player.hpp"
 #include "scenario/rooted_storage.hpp"
+#include "scenario/step_error.hpp"
 
 #include "swaplab/sim/digest.hpp"
 #include "swaplab/sim/random.hpp"
@@ -10,26 +12,44 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <unistd.h>
+#include <utility>
 
 namespace swaplab::harness::scenario {
 namespace {
 
-using Players = std::vector<std::unique_ptr<RankPlayer>>;
+/// As the watchdog of the command has it: a slow step may still end and be reported.
+constexpr std::int64_t least_grace_ms = 2000;
 
-/// Names of saves that expectations look into.
-std::vector<std::string> saves_looked_at(const std::vector<Expectation>& expectations) {
-    std::vector<std::string> names;
-    for (const Expectation& expectation : expectations) {
-        if (expectation.reference.kind == Reference::Kind::save) {
-            names.push_back(expectation.reference.name);
-        }
-        if (!expectation.select.in.empty()) {
-            names.push_back(expectation.select.in);
-        }
+/// A rank's process that is in one step for too long ends by SIGALRM.
+void limit_this_process(const std::string& /*label*/, std::int64_t timeout_ms) {
+    const std::int64_t all_ms = timeout_ms + std::max(timeout_ms, least_grace_ms);
+    ::alarm(static_cast<unsigned>(all_ms / 1000 + 1));
+}
+
+bool ended_by_alarm(const StepError& lost) {
+    const std::string alarm = fmt::format("by signal {} ", SIGALRM);
+    return std::any_of(lost.fields.begin(), lost.fields.end(), [&](const sim::ErrorField& field) {
+        return field.name == "reason" && field.value.starts_with(alarm);
+    });
+}
+
+bool needs_files(const Run& run) {
+    return run.start.posix || run.start.world_kind != sim::WorldKind::fiber ||
+           std::any_of(run.steps.begin(), run.steps.end(), [](const Step& step) {
+               return step.after.world_kind != sim::WorldKind::fiber;
+           });
+}
+
+GlobalState assembled(const std::vector<RankState>& parts) {
+    std::vector<const RankState*> pointers;
+    for (const RankState& part : parts) {
+        pointers.push_back(&part);
     }
-    return names;
+    return assemble(pointers);
 }
 
 class StoryPlayer {
@@ -37,31 +57,29 @@ class StoryPlayer {
     StoryPlayer(const Run& run, const OnStep& on_step)
         : run_(run),
           on_step_(on_step),
-          storage_(make_run_storage(run.start.posix)),
-          saves_(storage_->storage(), directory_of(run.file)) {
-        stage_ = {&run_,     directory_of(run.file), &storage_->storage(), &saves_,
-                  &records_, &gradient_files_};
+          storage_(make_run_storage(run.start.posix, needs_files(run))),
+          stage_{&run_, directory_of(run.file), &storage_->storage()} {
         records_.steps.resize(run.steps.size());
+        Saves given;
         for (const CheckpointSpec& checkpoint : run.start.checkpoints) {
-            saves_.import(checkpoint);
+            import_checkpoint(checkpoint, stage_.directory, *stage_.storage);
+            given[checkpoint.name] = {};
         }
+        saves_.push_back(std::move(given));
     }
 
     Records play() {
         std::size_t first = 0;
         bool going = true;
         while (going && first <= run_.steps.size()) {
-            going = play_process(first);
+            going = play_process({first, end_of_process(first),
+                                  sim::hash_mix(set_up_of_process(run_, first).seed, first)});
             first = end_of_process(first) + 1;
         }
         records_.complete = going;
-        if (on_step_) {
-            on_step_("", 0);
-        }
+        tell_step("", 0);
         if (going) {
-            look_into(saves_looked_at(run_.finals),
-                      run_.steps.empty() ? run_.start : run_.steps.back().after,
-                      records_.end_saved);
+            look_into_at_end();
         }
         records_.digest = digest_.value();
         return std::move(records_);
@@ -73,169 +91,247 @@ class StoryPlayer {
         return parent.empty() ? "." : parent;
     }
 
-    [[nodiscard]] bool is_restart(std::size_t index) const {
-        return std::holds_alternative<RestartStep>(run_.steps[index].action);
+    void tell_step(const std::string& label, std::int64_t timeout_ms) {
+        if (on_step_) {
+            on_step_(label, timeout_ms);
+        }
     }
 
     /// Index of the restart that ends the process whose first step is `first`, or of the end.
     [[nodiscard]] std::size_t end_of_process(std::size_t first) const {
-        while (first < run_.steps.size() && !is_restart(first)) {
+        while (first < run_.steps.size() &&
+               !std::holds_alternative<RestartStep>(run_.steps[first].action)) {
             ++first;
         }
         return first;
     }
 
-    /// One process: from a restart (the step before `first`) or the start to the next restart.
-    bool play_process(std::size_t first) {
-        const SetUp& set_up = first == 0 ? run_.start : run_.steps[first - 1].after;
-        const std::size_t last = end_of_process(first);
+    /// One process: from a restart or the start to the next restart or the end.
+    bool play_process(const ProcessSpan& span) {
+        const SetUp& set_up = set_up_of_process(run_, span.first);
         const auto ranks = static_cast<std::size_t>(set_up.world_size);
-        const std::uint64_t seed = sim::hash_mix(set_up.seed, first);
-        StepRecords* restart = first == 0 ? nullptr : &records_.steps[first - 1];
-        if (restart != nullptr) {
-            restart->ranks.resize(ranks);
+        const bool apart = set_up.world_kind == sim::WorldKind::process;
+        stories_.clear();
+        stories_.resize(ranks);
+        sim::WorldOptions world{.world = set_up.world_kind,
+                                .size = set_up.world_size,
+                                .seed = span.seed,
+                                .deadline = std::chrono::milliseconds(set_up.timeout_ms)};
+        world.on_phase = [&](int rank, sim::RankPhase phase) {
+            auto& story = stories_[static_cast<std::size_t>(rank)];
+            if (phase == sim::RankPhase::called && story != nullptr) {
+                story->pass_collective();
+            } else if (phase == sim::RankPhase::reported && story != nullptr) {
+                story->finish(false);  // a process leaves with all that it knows
+            }
+        };
+        if (apart && span.first < run_.steps.size()) {
+            tell_step(run_.steps[span.first].label, 0);
         }
-        for (std::size_t i = first; i < last; ++i) {
-            records_.steps[i].ranks.resize(ranks);
+        if (run_.backend != nullptr) {
+            run_.backend->begin(set_up.world_size, device_options(set_up, span.seed));
         }
-        Players players;
+        const auto results = sim::run_ranks(world, [&](sim::Communicator& communicator) {
+            const int rank = communicator.rank();
+            auto& story = stories_[static_cast<std::size_t>(rank)];
+            story = std::make_unique<RankStory>(
+                stage_, span, rank, saves_of(rank),
+                apart ? std::make_unique<RecordJournal>(journal_of(rank)) : nullptr,
+                apart       ? OnStep(limit_this_process)
+                : rank == 0 ? on_step_
+                            : OnStep());
+            story->play(communicator);
+        });
+        std::vector<RankRecord> records;
         for (std::size_t rank = 0; rank < ranks; ++rank) {
-            players.push_back(
-                std::make_unique<RankPlayer>(stage_, set_up, static_cast<int>(rank), seed));
+            records.push_back(apart ? read_record(static_cast<int>(rank), results[rank])
+                                    : take_record(rank, results[rank]));
         }
-        std::vector<char> reached_end(ranks, 0);
-        const auto results =
-            sim::run_ranks({set_up.world_size, seed}, [&](sim::Communicator& communicator) {
-                const auto rank = static_cast<std::size_t>(communicator.rank());
-                reached_end[rank] =
-                    play_rank(*players[rank], communicator, restart, first, last) ? 1 : 0;
-            });
-        return end_process(
-            players, results, first, last,
-            std::all_of(reached_end.begin(), reached_end.end(), [](char end) { return end != 0; }));
+        stories_.clear();
+        return end_process(span, std::move(records), results);
     }
 
-    bool play_rank(RankPlayer& player, sim::Communicator& communicator, StepRecords* restart,
-                   std::size_t first, std::size_t last) {
-        const auto rank = static_cast<std::size_t>(communicator.rank());
-        try {
-            StepRecord* record = restart != nullptr ? &restart->ranks[rank] : nullptr;
-            announce(rank, restart != nullptr ? first - 1 : first);
-            player.build(communicator, record);
-            if (record != nullptr) {
-                record->units =
-                    unit_values(run_.steps[first - 1].after, static_cast<int>(rank), {});
-                record->history = std::make_shared<const History>(
-                    History{run_.steps[first - 1].after, {}, true, 0});
-                if (record->error) {
-                    return false;
-                }
-                meet(communicator, first - 1);
-            } else {
-                records_.start.resize(static_cast<std::size_t>(communicator.size()));
-                records_.start[rank] = player.state();
+    [[nodiscard]] std::string journal_of(int rank) const {
+        return storage_->file_beside(fmt::format("rank-{}", rank));
+    }
+
+    /// What `rank` knows of what was saved: directories as rank 0 does, its own part of dicts.
+    [[nodiscard]] Saves saves_of(int rank) const {
+        Saves out;
+        const auto own = static_cast<std::size_t>(rank);
+        for (const auto& [name, saved] : saves_.front()) {
+            if (saved.via == Via::dcp) {
+                out[name] = saved;
+            } else if (own < saves_.size() && saves_[own].count(name) != 0) {
+                out[name] = saves_[own].at(name);
             }
-            for (std::size_t i = first; i < last; ++i) {
-                announce(rank, i);
-                if (!player.play(i)) {
-                    return false;
-                }
-                meet(communicator, i);
+        }
+        return out;
+    }
+
+    RankRecord take_record(std::size_t rank, const sim::RankResult& result) {
+        if (stories_[rank] == nullptr) {
+            std::rethrow_exception(result.error);  // it could not be built
+        }
+        stories_[rank]->finish(result.end == sim::RankResult::End::killed);
+        return std::move(stories_[rank]->record());
+    }
+
+    /// From the file of a process that has ended, whatever it died of.
+    RankRecord read_record(int rank, const sim::RankResult& result) {
+        RankRecord record;
+        record.saves = saves_of(rank);
+        read_journal(journal_of(rank), record);
+        std::filesystem::remove(journal_of(rank));
+        if (record.steps.empty() && record.start.params.empty() && result.error) {
+            std::rethrow_exception(result.error);  // it could not be built
+        }
+        return record;
+    }
+
+    bool end_process(const ProcessSpan& span, std::vector<RankRecord> records,
+                     const std::vector<sim::RankResult>& results) {
+        const bool killed = was_killed_as_planned(span, records, results);
+        if (!killed) {
+            record_deaths(records, results);
+        }
+        const bool complete =
+            killed || std::all_of(records.begin(), records.end(),
+                                  [](const RankRecord& record) { return record.reached_end; });
+        saves_.resize(std::max(saves_.size(), records.size()));
+        bring_looks_together(span, records);
+        for (std::size_t rank = 0; rank < records.size(); ++rank) {
+            RankRecord& record = records[rank];
+            digest_.add(record.execution_digest);
+            saves_[rank] = std::move(record.saves);
+            if (span.first == 0) {
+                records_.start.push_back(std::move(record.start));
             }
-            return true;
-        } catch (const sim::RankLost&) {
-            return false;  // another rank ended the story: its record says how
-        } catch (const sim::Error& error) {
-            fail_construction(rank, first, error);
-            return false;
-        }
-    }
-
-    void announce(std::size_t rank, std::size_t index) {
-        if (rank == 0 && on_step_ && index < run_.steps.size()) {
-            on_step_(run_.steps[index].label, run_.steps[index].after.timeout_ms);
-        }
-    }
-
-    /// Construction before the first step is no step: its failure shows at the first one.
-    void fail_construction(std::size_t rank, std::size_t first, const sim::Error& error) {
-        if (first < run_.steps.size()) {
-            StepRecord& record = records_.steps[first].ranks[rank];
-            record.reached = true;
-            record.ended = true;
-            record.error =
-                StepError{std::string(sim::name_of(error.kind())), error.fields(), error.message()};
-        }
-    }
-
-    /// All ranks have done step `index`; rank 0 looks at what was saved while the others wait.
-    void meet(sim::Communicator& communicator, std::size_t index) {
-        communicator.barrier();
-        if (communicator.rank() == 0) {
-            look_into(saves_looked_at(run_.steps[index].expect), run_.steps[index].after,
-                      records_.steps[index].saved);
-        }
-        communicator.barrier();
-    }
-
-    void look_into(const std::vector<std::string>& names, const SetUp& set_up,
-                   std::map<std::string, SavedContent>& out) {
-        const bool lazy =
-            set_up.kind == "adamw" || (set_up.kind == "case" && run_.which.optimizer == "adamw");
-        for (const std::string& name : names) {
-            out[name] = saves_.content(name, set_up, lazy);
-        }
-    }
-
-    bool end_process(Players& players, const std::vector<sim::RankResult>& results,
-                     std::size_t first, std::size_t last, bool complete) {
-        saves_.drop_live();
-        for (std::size_t rank = 0; rank < players.size(); ++rank) {
-            RankPlayer& player = *players[rank];
-            if (results[rank].end == sim::RankResult::End::trapped) {
-                record_trap(player, rank, first, last);
+            for (std::size_t i = span.first - (span.first > 0 ? 1 : 0); i < span.last; ++i) {
+                records_.steps[i].ranks.push_back(std::move(record.steps[i]));
             }
-            auto findings = player.tear_down();
-            digest_.add(player.execution_digest());
-            if (!complete) {
-                continue;
-            }
-            auto& to = last < run_.steps.size() ? leaks_of(last) : records_.end_findings;
-            to.insert(to.end(), findings.begin(), findings.end());
+        }
+        if (span.first > 0) {
+            auto& findings = records_.steps[span.first - 1].ranks.front().findings;
+            findings.insert(findings.begin(), left_behind_.begin(), left_behind_.end());
+            left_behind_.clear();
+        }
+        if (complete && !killed) {  // what a dead process leaves is no mistake of anybody's
+            keep_findings(span, records);
         }
         return complete;
     }
 
-    /// What the old process left belongs to the restart that ends it.
-    std::vector<sim::Finding>& leaks_of(std::size_t restart) {
-        auto& ranks = records_.steps[restart].ranks;
-        if (ranks.empty()) {
-            ranks.resize(static_cast<std::size_t>(run_.steps[restart].after.world_size));
+    /// The last step of this process has a kill, which happened, and all survivors got an error, as
+    /// the step expects.
+    [[nodiscard]] bool was_killed_as_planned(const ProcessSpan& span,
+                                             const std::vector<RankRecord>& records,
+                                             const std::vector<sim::RankResult>& results) const {
+        const Step* step = span.last > span.first ? &run_.steps[span.last - 1] : nullptr;
+        if (step == nullptr || !step->ends_a_rank() || !step->may_fail()) {
+            return false;
         }
-        return ranks.front().findings;
+        const int victim = step->fault->rank;
+        for (std::size_t rank = 0; rank < results.size(); ++rank) {
+            const auto last = records[rank].steps.find(span.last - 1);
+            const bool failed = last != records[rank].steps.end() && last->second.error;
+            const bool as_planned = static_cast<int>(rank) == victim
+                                        ? results[rank].end == sim::RankResult::End::killed
+                                        : failed;
+            if (!as_planned) {
+                return false;
+            }
+        }
+        return true;
     }
 
-    void record_trap(RankPlayer& player, std::size_t rank, std::size_t first, std::size_t last) {
-        for (std::size_t i = first; i < last; ++i) {
-            StepRecord& record = records_.steps[i].ranks[rank];
-            if (record.reached && !record.ended) {
-                record.findings = player.new_findings();
-                return;
+    /// A rank that died without a plan could not say so itself.
+    void record_deaths(std::vector<RankRecord>& records,
+                       const std::vector<sim::RankResult>& results) const {
+        for (std::size_t rank = 0; rank < results.size(); ++rank) {
+            if (results[rank].end != sim::RankResult::End::killed || run_.steps.empty()) {
+                continue;
             }
+            RankRecord& record = records[rank];
+            StepRecord& step = record.steps[record.at];
+            const StepError lost =
+                step_error(results[rank].error, static_cast<int>(rank), run_.steps[record.at].verb);
+            step.reached = true;
+            step.too_slow = ended_by_alarm(lost);
+            if (!step.too_slow) {
+                step.error = lost;
+            }
+        }
+    }
+
+    /// What ranks saw of the same thing becomes one content.
+    void bring_looks_together(const ProcessSpan& span, std::vector<RankRecord>& records) {
+        for (std::size_t i = span.first - (span.first > 0 ? 1 : 0); i < span.last; ++i) {
+            auto& out = records_.steps[i].saved;
+            out.merge(records.front().looked_at[i].directories);
+            std::map<std::string, std::vector<RankState>> parts;
+            for (RankRecord& record : records) {
+                for (auto& [name, part] : record.looked_at[i].dicts) {
+                    parts[name].push_back(std::move(part));
+                }
+            }
+            for (auto& [name, list] : parts) {
+                add_parts(name, records.size(), list);
+                out[name].state = assembled(list);
+            }
+        }
+    }
+
+    /// The parts of a dict that ranks from `first` on of a larger world had.
+    void add_parts(const std::string& name, std::size_t first, std::vector<RankState>& out) const {
+        for (std::size_t rank = first; rank < saves_.size(); ++rank) {
+            const auto saved = saves_[rank].find(name);
+            if (saved != saves_[rank].end() && saved->second.via != Via::dcp) {
+                out.push_back(dict_state(saved->second.dict));
+            }
+        }
+    }
+
+    void look_into_at_end() {
+        const SetUp& set_up = run_.steps.empty() ? run_.start : run_.steps.back().after;
+        for (const std::string& name : saves_looked_at(run_.finals)) {
+            const auto found = saves_.front().find(name);
+            const Saved saved = found != saves_.front().end() ? found->second : Saved{};
+            if (saved.via == Via::dcp) {
+                records_.end_saved[name] = directory_content(*stage_.storage, name, saved, set_up,
+                                                             has_lazy_state(run_, set_up));
+            } else {
+                std::vector<RankState> parts;
+                add_parts(name, 0, parts);
+                records_.end_saved[name].state = assembled(parts);
+            }
+        }
+    }
+
+    /// What a process leaves belongs to the restart that ends it.
+    void keep_findings(const ProcessSpan& span, const std::vector<RankRecord>& records) {
+        for (const RankRecord& record : records) {
+            auto& to = span.last < run_.steps.size() ? left_behind_ : records_.end_findings;
+            to.insert(to.end(), record.findings.begin(), record.findings.end());
         }
     }
 
     const Run& run_;
     const OnStep& on_step_;
     std::unique_ptr<RunStorage> storage_;
-    Saves saves_;
-    Records records_;
     Stage stage_;
-    std::map<std::string, GradientFile> gradient_files_;
+    std::vector<Saves> saves_;  ///< by rank
+    Records records_;
+    std::vector<std::unique_ptr<RankStory>> stories_;  ///< by rank, of the process that runs
+    std::vector<sim::Finding> left_behind_;            ///< by the process before
     sim::RollingDigest digest_;
 };
 
 }  // namespace
+
+const SetUp& set_up_of_process(const Run& run, std::size_t first) {
+    return first == 0 ? run.start : run.steps[first - 1].after;
+}
 
 Records play(const Run& run, const OnStep& on_step) {
     return StoryPlayer(run, on_step).play();
@@ -253,10 +349,14 @@ Run twin_run(const Run& run, const History& history, const SetUp& present,
         }
     };
     const auto move = [&](SetUp& set_up) {
+        set_up.world_kind = sim::WorldKind::fiber;
         set_up.world_size = present.world_size;
         set_up.mesh = present.mesh;
         set_up.schedule = present.schedule;
         set_up.capacity_bytes = present.capacity_bytes;
+        set_up.allocator = present.allocator;
+        set_up.pinned_policy = present.pinned_policy;
+        set_up.pinned_quota_bytes = present.pinned_quota_bytes;
         set_up.kind = present.kind;
         set_up.checkpoints.clear();
         std::for_each(set_up.params.begin(), set_up.params.end(), here);
@@ -266,9 +366,10 @@ Run twin_run(const Run& run, const History& history, const SetUp& present,
             set_up.capacity_bytes = std::max(set_up.capacity_bytes, std::uint64_t{1} << 30U);
         }
     };
-    twin.start = history.base;
+    twin.start = set_up_of_process(run, history.process);
     move(twin.start);
-    for (Step step : history.steps) {
+    for (const std::size_t index : history.steps) {
+        Step step = run.steps[index];
         step.expect.clear();
         step.fault.reset();
         move(step.before);

@@ -1,6 +1,8 @@
 #include "scenario/rank_player.hpp"
 
+#include "scenario/backend.hpp"
 #include "scenario/seeded_values.hpp"
+#include "scenario/step_error.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/optim/adamw.hpp"
@@ -14,6 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -33,32 +36,79 @@ std::map<std::string, Bytes2> tags_of(const std::vector<sim::Holder>& holders) {
     return out;
 }
 
-Bytes2 now_of(const sim::MemoryLedger& ledger, sim::MemoryKind kind) {
-    return {static_cast<std::int64_t>(ledger.now(kind, sim::Size::requested)),
-            static_cast<std::int64_t>(ledger.now(kind, sim::Size::rounded))};
+Bytes2 now_of(const sim::MemoryLedger& ledger, sim::MemoryKind kind,
+              sim::Lifetime lifetime = sim::Lifetime::charged) {
+    return {static_cast<std::int64_t>(ledger.now(kind, sim::Size::requested, lifetime)),
+            static_cast<std::int64_t>(ledger.now(kind, sim::Size::rounded, lifetime))};
 }
 
-StepError error_of(const sim::Error& error) {
-    StepError out;
-    out.kind = std::string(sim::name_of(error.kind()));
-    out.fields = error.fields();
-    out.text = error.message();
-    const auto* rejected = dynamic_cast<const optim::CheckpointRejected*>(&error);
-    for (const optim::Mismatch& mismatch :
-         rejected != nullptr ? rejected->mismatches() : std::vector<optim::Mismatch>{}) {
-        out.fields.push_back({"rank", fmt::format("rank {}", mismatch.rank)});
-        for (const int lost : mismatch.lost_ranks) {
-            out.fields.push_back({"lost", fmt::format("rank {}", lost)});
-        }
-        for (const auto& [name, value] :
-             {std::pair("parameter", &mismatch.parameter), std::pair("key", &mismatch.key),
-              std::pair("expected", &mismatch.expected), std::pair("found", &mismatch.found)}) {
-            if (!value->empty()) {
-                out.fields.push_back({name, *value});
-            }
-        }
+Bytes2 peak_of(const sim::MemoryLedger::Window& window, sim::MemoryKind kind,
+               sim::Lifetime lifetime = sim::Lifetime::charged) {
+    return {static_cast<std::int64_t>(window.peak(kind, sim::Size::requested, lifetime)),
+            static_cast<std::int64_t>(window.peak(kind, sim::Size::rounded, lifetime))};
+}
+
+/// What the allocators of device and pinned memory hold.
+std::array<Bytes2, 2> reserved_of(const sim::SimulatedDevice& device) {
+    const sim::AllocatorStats stats = device.allocator_stats();
+    const auto both = [](std::uint64_t bytes) {
+        return Bytes2{static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(bytes)};
+    };
+    return {both(stats.reserved.now), both(stats.pinned_reserved.now)};
+}
+
+void begin_memory(StepRecord& record, const sim::SimulatedDevice& device) {
+    const sim::MemoryLedger& ledger = device.ledger();
+    const auto reserved = reserved_of(device);
+    record.reserved[0].before = reserved[0];
+    record.reserved[1].before = reserved[1];
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        record.memory[i].before = now_of(ledger, kinds[i]);
+        record.memory[i].tags_before = tags_of(ledger.by_tag(kinds[i]));
+        record.occupied[i].before = now_of(ledger, kinds[i], sim::Lifetime::occupied);
     }
-    return out;
+}
+
+void end_memory(StepRecord& record, const sim::SimulatedDevice& device,
+                const sim::MemoryLedger::Window& window) {
+    const sim::MemoryLedger& ledger = device.ledger();
+    const auto reserved = reserved_of(device);
+    record.reserved[0].now = reserved[0];
+    record.reserved[1].now = reserved[1];
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+        MemoryFigures& charged = record.memory[i];
+        charged.peak = peak_of(window, kinds[i]);
+        charged.tags_at_peak = tags_of(window.by_tag_at_peak(kinds[i]));
+        charged.now = now_of(ledger, kinds[i]);
+        charged.tags_now = tags_of(ledger.by_tag(kinds[i]));
+        MemoryFigures& occupied = record.occupied[i];
+        occupied.peak = peak_of(window, kinds[i], sim::Lifetime::occupied);
+        occupied.now = now_of(ledger, kinds[i], sim::Lifetime::occupied);
+    }
+}
+
+/// Whether something compares the worst peak, which costs time at every step.
+bool asks_for_worst(const Run& run) {
+    return std::any_of(run.steps.begin(), run.steps.end(), [](const Step& step) {
+        return std::any_of(step.expect.begin(), step.expect.end(),
+                           [](const Expectation& each) { return each.bytes_of == BytesOf::worst; });
+    });
+}
+
+/// What may be occupied now.
+void begin_worst(MemoryFigures& worst, const sim::SimulatedDevice& device) {
+    const sim::DevicePeak now = device.worst_peak(sim::Size::requested, device.issue_point());
+    worst.before.requested = static_cast<std::int64_t>(now.bytes);
+    worst.tags_before = tags_of(now.by_tag);
+}
+
+void end_worst(MemoryFigures& worst, const sim::SimulatedDevice& device, sim::IssuePoint begin) {
+    const sim::DevicePeak peak = device.worst_peak(sim::Size::requested, begin);
+    const sim::DevicePeak now = device.worst_peak(sim::Size::requested, device.issue_point());
+    worst.peak.requested = static_cast<std::int64_t>(peak.bytes);
+    worst.tags_at_peak = tags_of(peak.by_tag);
+    worst.now.requested = static_cast<std::int64_t>(now.bytes);
+    worst.tags_now = tags_of(now.by_tag);
 }
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const SetUp& set_up, const CaseSpec& which,
@@ -85,16 +135,31 @@ bool contains(const std::vector<std::string>& list, const std::string& name) {
 
 }  // namespace
 
-RankPlayer::RankPlayer(const Stage& stage, const SetUp& set_up, int rank, std::uint64_t seed)
-    : stage_(stage), set_up_(set_up), rank_(rank), storage_(*stage.storage, plan_, rank) {
+sim::SimulatedDeviceOptions device_options(const SetUp& set_up, std::uint64_t seed) {
     sim::SimulatedDeviceOptions options;
-    options.rank = rank;
     options.capacity_bytes = set_up.capacity_bytes;
     options.schedule = set_up.schedule;
     options.seed = seed;
-    device_ = sim::make_simulated_device(options);
-    faulty_ = make_faulty_device(*device_, plan_);
-    history_.base = set_up;
+    options.allocation = set_up.allocator;
+    options.pinned = set_up.pinned_policy;
+    options.pinned_quota_bytes = set_up.pinned_quota_bytes.value_or(options.pinned_quota_bytes);
+    return options;
+}
+
+RankPlayer::RankPlayer(const Stage& stage, std::size_t first, int rank, std::uint64_t seed,
+                       Saves& saves)
+    : stage_(stage),
+      saves_(saves),
+      set_up_(set_up_of_process(*stage.run, first)),
+      rank_(rank),
+      faults_(rank),
+      storage_(*stage.storage, faults_, rank) {
+    sim::SimulatedDeviceOptions options = device_options(set_up_, seed);
+    options.rank = rank;
+    const Backend* const backend = stage.run->backend;
+    device_ = backend != nullptr ? backend->make(options) : sim::make_simulated_device(options);
+    faulty_ = sim::make_faulty_device(*device_, faults_);
+    history_.process = first;
 }
 
 RankPlayer::~RankPlayer() = default;
@@ -107,6 +172,10 @@ void RankPlayer::write(const Tensor& to, std::vector<float> values, const char* 
     sim::Kernel launch;
     launch.name = kernel;
     launch.writes = {{target, to.local_bytes()}};
+    if (const Backend* backend = stage_.run->backend) {
+        const auto bytes = std::as_bytes(std::span(values));
+        launch.cuda_launcher = backend->write_launcher(target, {bytes.begin(), bytes.end()});
+    }
     launch.host_body = [target, values = std::move(values)](const sim::DeviceAccess& access) {
         std::memcpy(access.at(target), values.data(), values.size() * sizeof(float));
     };
@@ -165,35 +234,31 @@ void RankPlayer::build(sim::Communicator& communicator, StepRecord* record) {
         state_ = capture_rank(*device_, params_, *optimizer_);
         return;
     }
-    measured(*record, work);
+    measured(*record, "restart", work);
 }
 
-void RankPlayer::measured(StepRecord& record, const std::function<void()>& work) {
+void RankPlayer::measured(StepRecord& record, const std::string& verb,
+                          const std::function<void()>& work) {
     record.reached = true;
     record.before = state_;
     const std::size_t trace_begin = device_->trace().size();
     storage_.log().clear();
-    for (std::size_t i = 0; i < kinds.size(); ++i) {
-        record.memory[i].before = now_of(device_->ledger(), kinds[i]);
-        record.memory[i].tags_before = tags_of(device_->ledger().by_tag(kinds[i]));
+    begin_memory(record, *device_);
+    const sim::IssuePoint begin = device_->issue_point();
+    if (asks_for_worst(*stage_.run)) {
+        begin_worst(record.worst.emplace(), *device_);
     }
     {
         const sim::MemoryLedger::Window window(device_->ledger());
         try {
             work();
-        } catch (const sim::Error& error) {
-            record.error = error_of(error);
-        } catch (const std::exception& error) {
-            record.error = StepError{"", {}, error.what()};
+        } catch (const std::exception&) {
+            record.error = step_error(std::current_exception(), rank_, verb);
         }
-        for (std::size_t i = 0; i < kinds.size(); ++i) {
-            MemoryFigures& figures = record.memory[i];
-            figures.peak = {static_cast<std::int64_t>(window.peak(kinds[i], sim::Size::requested)),
-                            static_cast<std::int64_t>(window.peak(kinds[i], sim::Size::rounded))};
-            figures.tags_at_peak = tags_of(window.by_tag_at_peak(kinds[i]));
-            figures.now = now_of(device_->ledger(), kinds[i]);
-            figures.tags_now = tags_of(device_->ledger().by_tag(kinds[i]));
-        }
+        end_memory(record, *device_, window);
+    }
+    if (record.worst) {
+        end_worst(*record.worst, *device_, begin);
     }
     record.ended = true;
     const auto& trace = device_->trace();
@@ -212,43 +277,63 @@ std::vector<sim::Finding> RankPlayer::new_findings() {
     std::vector<sim::Finding> out(all.begin() + static_cast<std::ptrdiff_t>(findings_seen_),
                                   all.end());
     findings_seen_ = all.size();
+    device_lost_ = device_lost_ || (late_at_ > 0 && faults_.fitting_passes() >= late_at_);
+    if (device_lost_) {  // nothing runs there any more, so nobody can wait for it
+        out.erase(std::remove_if(out.begin(), out.end(),
+                                 [](const sim::Finding& finding) {
+                                     return finding.kind != sim::FindingKind::leak;
+                                 }),
+                  out.end());
+    }
     return out;
 }
 
-bool RankPlayer::play(std::size_t index) {
+bool RankPlayer::play(std::size_t index, StepRecord& record) {
     const Step& step = stage_.run->steps[index];
-    StepRecord& record = stage_.records->steps[index].ranks[static_cast<std::size_t>(rank_)];
     const bool faulty = step.fault && step.fault->rank == rank_;
     const auto* train_step = std::get_if<TrainStep>(&step.action);
     record.units = unit_values(
         step.after, rank_, train_step != nullptr ? train_step->none : std::vector<std::string>{});
     if (faulty) {
-        plan_.arm(*step.fault);
+        faults_.arm({fault_of(*step.fault)});
+        storage_.expect_fault(step.fault->file, step.fault->disk_error);
     }
+    const bool late = faulty && step.fault->then == sim::FaultAction::late;
+    late_at_ = late ? static_cast<std::uint64_t>(step.fault->nth) : 0;
     const std::int64_t training_steps = history_.training_steps;
     const auto begin = std::chrono::steady_clock::now();
-    measured(record, [&] { perform(step); });
+    measured(record, step.verb, [&] { perform(step); });
     const auto spent = std::chrono::steady_clock::now() - begin;
     record.too_slow = spent > std::chrono::milliseconds(step.after.timeout_ms);
-    record.fault_happened = plan_.disarm() || !faulty;
+    record.fault_passes = faulty ? faults_.fitting_passes() : 0;
+    record.fault_happened = faults_.disarm() || !faulty;
     if (record.error) {
         history_.training_steps = training_steps;
     } else {
-        remember(step);
+        remember(index);
     }
-    record.history = std::make_shared<const History>(history_);
+    record.history = history_;
     return (!record.error || step.may_fail()) && !record.too_slow;
 }
 
+void RankPlayer::pass_collective() {
+    if (faults_.pass({collective_seam, "collective"}) != nullptr) {
+        throw sim::DeadlineExceeded(
+            fmt::format("rank {}: a collective failed: the scenario breaks it", rank_),
+            {{"operation", "collective"}, {"rank", fmt::format("rank {}", rank_)}});
+    }
+}
+
 /// Follows the history line: what a run that was never interrupted would have done up to here.
-void RankPlayer::remember(const Step& step) {
-    if (const auto* load = std::get_if<LoadStep>(&step.action)) {
-        const Saved& saved = stage_.saves->at(load->from);
-        if (saved.history != nullptr) {
+void RankPlayer::remember(std::size_t index) {
+    const Action& action = stage_.run->steps[index].action;
+    if (const auto* load = std::get_if<LoadStep>(&action)) {
+        const auto saved = saves_.find(load->from);
+        if (saved != saves_.end() && saved->second.history) {
             if (SWAPLAB_MUTANT("play.load_keeps_history")) {
                 return;
             }
-            history_ = *saved.history;
+            history_ = *saved->second.history;
             return;
         }
         history_ = {};
@@ -265,11 +350,11 @@ void RankPlayer::remember(const Step& step) {
         }
         return;
     }
-    const bool counts = std::holds_alternative<TrainStep>(step.action) ||
-                        std::holds_alternative<SetStep>(step.action) ||
-                        std::holds_alternative<AddGroupStep>(step.action);
+    const bool counts = std::holds_alternative<TrainStep>(action) ||
+                        std::holds_alternative<SetStep>(action) ||
+                        std::holds_alternative<AddGroupStep>(action);
     if (counts) {
-        history_.steps.push_back(step);
+        history_.steps.push_back(index);
     }
 }
 
@@ -287,13 +372,15 @@ void RankPlayer::perform(const Step& step) {
     } else if (std::holds_alternative<InitStateStep>(step.action)) {
         optimizer_->init_state();
     } else if (const auto* edit = std::get_if<EditStep>(&step.action)) {
-        if (rank_ == 0) {
-            stage_.saves->edit(*edit);
-        }
+        edit_saved(saves_, *stage_.storage, *edit, rank_);
     } else if (const auto* damage = std::get_if<DamageStep>(&step.action)) {
         if (rank_ == 0) {
-            stage_.saves->damage(*damage);
+            damage_directory(*stage_.storage, *damage);
         }
+    } else if (const auto* hold = std::get_if<HoldStep>(&step.action)) {
+        held_.hold(*hold, unit_values(step.after, rank_, {}), *faulty_, stream_->ref());
+    } else if (const auto* release = std::get_if<ReleaseStep>(&step.action)) {
+        held_.release(release->name);
     }
 }
 
@@ -328,7 +415,7 @@ void RankPlayer::backward(const ParameterPtr& param, const TrainStep& step) {
 }
 
 std::vector<float> RankPlayer::gradient(const optim::Parameter& param, const TrainStep& step,
-                                        const std::vector<std::int64_t>& positions) const {
+                                        const std::vector<std::int64_t>& positions) {
     std::vector<float> values(positions.size());
     if (contains(step.zero, param.name)) {
         return values;
@@ -336,7 +423,7 @@ std::vector<float> RankPlayer::gradient(const optim::Parameter& param, const Tra
     const std::int64_t training_step = history_.training_steps;
     if (!step.gradients.empty()) {
         const std::string path = stage_.directory + "/" + step.gradients;
-        const auto found = stage_.gradient_files->try_emplace(path, path).first;
+        const auto found = gradient_files_.try_emplace(path, path).first;
         const auto& whole =
             found->second.at(training_step, param.name, optim::numel(param.data.global_shape()));
         std::transform(positions.begin(), positions.end(), values.begin(),
@@ -369,13 +456,13 @@ TrainEngine& RankPlayer::engine(Checks checks) {
         options.chunk_bytes = set_up_.chunk_bytes;
         options.checks = checks;
         options.on_phase = [this](std::string_view phase) {
-            plan_.pass(phase, [&] {
+            if (faults_.pass({phase_seam, phase}) != nullptr) {
                 throw StorageError(
                     fmt::format("rank {}: {} failed: the scenario breaks it", rank_, phase),
                     {{"operation", std::string(phase)},
                      {"rank", fmt::format("rank {}", rank_)},
                      {"reason", "injected"}});
-            });
+            }
         };
         found = std::make_unique<TrainEngine>(*faulty_, *communicator_, storage_, params_,
                                               *optimizer_, options);
@@ -384,25 +471,19 @@ TrainEngine& RankPlayer::engine(Checks checks) {
 }
 
 void RankPlayer::save(const SaveStep& step) {
-    const auto history = std::make_shared<const History>(history_);
     if (step.via == Via::dcp) {
         SaveRequest request;
         request.model = step.what.model;
         request.optimizer = step.what.optimizer;
         engine(step.checks).save_dcp(step.to, request);
     }
-    Saved& saved = stage_.saves->add(step.to);
-    saved.via = step.via;
-    saved.has_model = step.what.model;
-    saved.has_optimizer = step.what.optimizer;
-    saved.history = history;
-    saved.ranks.resize(step.via == Via::dcp ? 0 : static_cast<std::size_t>(set_up_.world_size));
+    Saved& saved = saves_[step.to];
+    saved = {step.via, step.what.model, step.what.optimizer, history_, {}};
     if (step.via == Via::dcp) {
         return;
     }
     const bool live = step.via == Via::live;
-    SavedDict& dict = saved.ranks[static_cast<std::size_t>(rank_)];
-    dict = {};
+    SavedDict& dict = saved.dict;
     for (const ParameterPtr& param : step.what.model ? params_ : std::vector<ParameterPtr>{}) {
         dict.params.emplace_back(param->name, live ? param->data : param->data.clone_to_host());
     }
@@ -444,25 +525,24 @@ void RankPlayer::load(const LoadStep& step) {
 /// The optimizer goes first unless the file says otherwise: it may refuse, and then no parameter
 /// has changed.
 void RankPlayer::load_dict(const LoadStep& step) {
-    const Saved& saved = stage_.saves->at(step.from);
+    const SavedDict& dict = saved_as(saves_, step.from).dict;
     const bool model_first = step.what.given && !step.what.optimizer_first;
     if (step.what.model && model_first) {
-        load_params(saved);
+        load_params(dict);
     }
     if (step.what.optimizer) {
-        load_optimizer(step, saved);
+        load_optimizer(step, dict);
     }
     if (step.what.model && !model_first) {
-        load_params(saved);
+        load_params(dict);
     }
 }
 
-void RankPlayer::load_optimizer(const LoadStep& step, const Saved& saved) {
-    const optim::StateDict& dict = saved.ranks[static_cast<std::size_t>(rank_)].state;
+void RankPlayer::load_optimizer(const LoadStep& step, const SavedDict& dict) {
     const bool plain =
         step.load_states && step.load_args && step.staging == optim::LoadOptions::Staging::none;
     if (plain) {
-        optimizer_->load_state_dict(dict);
+        optimizer_->load_state_dict(dict.state);
         return;
     }
     optim::LoadOptions options;
@@ -470,12 +550,11 @@ void RankPlayer::load_optimizer(const LoadStep& step, const Saved& saved) {
     options.load_states = step.load_states;
     options.load_args = step.load_args;
     options.template_kind = step.template_kind;
-    optim::StateDictSource source(dict);
+    optim::StateDictSource source(dict.state);
     optimizer_->load(source, options);
 }
 
-void RankPlayer::load_params(const Saved& saved) {
-    const SavedDict& dict = saved.ranks[static_cast<std::size_t>(rank_)];
+void RankPlayer::load_params(const SavedDict& dict) {
     const auto find = [&](const std::string& name) {
         return std::find_if(dict.params.begin(), dict.params.end(),
                             [&](const auto& entry) { return entry.first == name; });
@@ -493,19 +572,21 @@ void RankPlayer::load_params(const Saved& saved) {
             mismatches.push_back(std::move(mismatch));
         }
     }
-    optim::refuse_together(*communicator_, "state dict", mismatches);
+    optim::refuse_together(*communicator_, "load parameters", "state dict", mismatches);
     for (const ParameterPtr& param : params_) {
         const Tensor& from = find(param->name)->second;
         if (from.storage_ptr() != param->data.storage_ptr() && from.local_bytes() > 0) {
             param->data.storage().write(0, from.to_bytes());
         }
     }
+    optimizer_->set_parameters_torn(false);
 }
 
 std::vector<sim::Finding> RankPlayer::tear_down() {
     engines_.clear();
     optimizer_.reset();
     params_.clear();
+    held_.release_all();
     stream_.reset();
     device_->finish();
     return new_findings();

@@ -4,8 +4,8 @@
 
 #include "scenario/faults.hpp"
 #include "scenario/gradient_file.hpp"
-#include "scenario/record.hpp"
-#include "scenario/saves.hpp"
+#include "scenario/held_memory.hpp"
+#include "scenario/rank_record.hpp"
 
 #include "swaplab/harness/train_engine.hpp"
 #include "swaplab/sim/communicator.hpp"
@@ -17,21 +17,22 @@
 
 namespace swaplab::harness::scenario {
 
-/// What all ranks and processes of a run share.
+/// What all ranks and processes of a run share, unchanged by any of them but for files.
 struct Stage {
     const Run* run = nullptr;
     std::string directory;  ///< of the scenario file
     Storage* storage = nullptr;
-    Saves* saves = nullptr;
-    Records* records = nullptr;
-    std::map<std::string, GradientFile>* gradient_files = nullptr;
 };
 
+/// Of every rank's device, but for the rank.
+[[nodiscard]] sim::SimulatedDeviceOptions device_options(const SetUp& set_up, std::uint64_t seed);
+
 /// Lives outside the rank's fiber, so that a rank that was trapped can still be looked at. Threads:
-/// the one that runs the world.
+/// one at a time.
 class RankPlayer {
   public:
-    RankPlayer(const Stage& stage, const SetUp& set_up, int rank, std::uint64_t seed);
+    /// `first`: step with which the process begins. `saves`: the rank's own.
+    RankPlayer(const Stage& stage, std::size_t first, int rank, std::uint64_t seed, Saves& saves);
     ~RankPlayer();
     RankPlayer(const RankPlayer&) = delete;
     RankPlayer& operator=(const RankPlayer&) = delete;
@@ -39,7 +40,9 @@ class RankPlayer {
     /// Makes parameters and optimizer. With `record`, measures that as a step (restart).
     void build(sim::Communicator& communicator, StepRecord* record);
     /// Does step `index` and records it. Returns false when the story ends here.
-    [[nodiscard]] bool play(std::size_t index);
+    [[nodiscard]] bool play(std::size_t index, StepRecord& record);
+    /// Called when the rank begins a collective: a point where a fault of the step may happen.
+    void pass_collective();
     /// Destroys everything but the device, then returns its findings of that.
     [[nodiscard]] std::vector<sim::Finding> tear_down();
 
@@ -49,40 +52,45 @@ class RankPlayer {
     [[nodiscard]] std::vector<sim::Finding> new_findings();
 
   private:
-    void measured(StepRecord& record, const std::function<void()>& work);
+    void measured(StepRecord& record, const std::string& verb, const std::function<void()>& work);
     void perform(const Step& step);
     void train(const TrainStep& step);
     void train_once(const TrainStep& step, std::int64_t nth);
     void backward(const optim::ParameterPtr& param, const TrainStep& step);
     std::vector<float> gradient(const optim::Parameter& param, const TrainStep& step,
-                                const std::vector<std::int64_t>& positions) const;
+                                const std::vector<std::int64_t>& positions);
     void save(const SaveStep& step);
     void load(const LoadStep& step);
     void load_dict(const LoadStep& step);
-    void load_optimizer(const LoadStep& step, const Saved& saved);
-    void load_params(const Saved& saved);
+    void load_optimizer(const LoadStep& step, const SavedDict& dict);
+    void load_params(const SavedDict& dict);
     void add_group(const AddGroupStep& step);
-    void remember(const Step& step);
+    void remember(std::size_t index);
     [[nodiscard]] optim::ParameterPtr make_parameter(const ParamSpec& spec);
     void write(const optim::Tensor& to, std::vector<float> values, const char* kernel);
     [[nodiscard]] optim::ParamGroup make_group(const GroupSpec& spec);
     [[nodiscard]] TrainEngine& engine(Checks checks);
 
     const Stage& stage_;
+    Saves& saves_;
     SetUp set_up_;
     int rank_;
     std::unique_ptr<sim::SimulatedDevice> device_;
-    FaultPlan plan_;
+    sim::FaultInjector faults_;
     std::unique_ptr<sim::Device> faulty_;
     RankStorage storage_;
     sim::Communicator* communicator_ = nullptr;
     std::unique_ptr<sim::Stream> stream_;
+    HeldMemory held_;
     std::vector<optim::ParameterPtr> params_;
     std::unique_ptr<optim::Optimizer> optimizer_;
     std::map<Checks, std::unique_ptr<TrainEngine>> engines_;
+    std::map<std::string, GradientFile> gradient_files_;
     History history_;
     RankState state_;
     std::size_t findings_seen_ = 0;
+    std::uint64_t late_at_ = 0;  ///< pass at which the fault of this step strikes late; 0: no such
+    bool device_lost_ = false;
 };
 
 }  // namespace swaplab::harness::scenario

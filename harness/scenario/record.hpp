@@ -11,7 +11,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,11 +36,11 @@ struct StepError {
     std::string text;
 };
 
-/// The training steps and changes that led to the present state.
+/// The training steps and changes that led to the present state, by their places in the run.
 struct History {
-    SetUp base;               ///< of the process in which it began
-    std::vector<Step> steps;  ///< train, set, add_param_group
-    bool known = true;        ///< false after a given checkpoint was loaded
+    std::size_t process = 0;         ///< in which it began: its first step
+    std::vector<std::size_t> steps;  ///< train, set, add_param_group
+    bool known = true;               ///< false after a given checkpoint was loaded
     std::int64_t training_steps = 0;
 };
 
@@ -49,15 +48,20 @@ struct StepRecord {
     bool reached = false;
     bool ended = false;  ///< it returned or threw; false: the rank was trapped
     std::optional<StepError> error;
-    bool fault_happened = true;  ///< of the fault that the step has on this rank
+    bool fault_happened = true;      ///< of the fault that the step has on this rank
+    std::uint64_t fault_passes = 0;  ///< that it could have struck
     bool too_slow = false;
     std::array<MemoryFigures, sim::memory_kind_count> memory;
+    std::optional<MemoryFigures> worst;  ///< of the device, requested bytes; where asked for
+    std::array<MemoryFigures, sim::memory_kind_count> occupied;  ///< as observed; without tags
+    /// Device and pinned, by their allocators; before and now, without tags.
+    std::array<MemoryFigures, 2> reserved;
     std::vector<sim::TraceEvent> trace;
     std::vector<StorageOperation> storage;
     std::vector<sim::Finding> findings;
     RankState before, after;
     UnitValues units;
-    std::shared_ptr<const History> history;  ///< after the step
+    std::optional<History> history;  ///< after the step
 };
 
 /// One tensor of a checkpoint against what the model needs.
@@ -96,6 +100,9 @@ struct Records {
     std::map<std::string, SavedContent> end_saved;  ///< for final expectations
     std::uint64_t digest = 0;                       ///< of the order in which operations ran
 };
+
+/// The set-up in which the process that begins at step `first` is built.
+[[nodiscard]] const SetUp& set_up_of_process(const Run& run, std::size_t first);
 
 /// What one of each derived unit is worth on `rank`. `without_gradient`: names.
 [[nodiscard]] UnitValues unit_values(const SetUp& set_up, int rank,

@@ -22,9 +22,16 @@ class SoloCommunicator : public sim::Communicator {
     int size() const noexcept override { return 1; }
 
   protected:
-    std::vector<sim::Bytes> exchange(const sim::CollectiveCall& /*call*/,
-                                     std::span<const std::byte> mine) override {
-        return {sim::Bytes(mine.begin(), mine.end())};
+    void exchange(const sim::CollectiveCall& /*call*/, std::span<const int> /*members*/,
+                  const sim::Outgoing& mine, sim::Incoming& theirs) override {
+        theirs.expect(0, mine.bytes.size());
+        if (!mine.bytes.empty()) {
+            theirs.take(0, 0, mine.bytes);
+        }
+    }
+    int free_channel() const noexcept override { return 0; }
+    std::unique_ptr<Communicator> open_channel(int /*channel*/) override {
+        return std::make_unique<SoloCommunicator>();
     }
 };
 
@@ -41,16 +48,12 @@ void write_file(Storage& storage, const std::string& path, std::span<const std::
     file->close();
 }
 
-void copy_directory(Storage& from, const std::string& source, Storage& to,
-                    const std::string& target) {
+/// The regular files of a checkpoint: DCP directories are flat.
+void copy_files(Storage& from, const std::string& source, Storage& to, const std::string& target) {
     to.make_directory(target);
     for (const DirectoryEntry& entry : from.list(source)) {
-        const std::string a = source + "/" + entry.name;
-        const std::string b = target + "/" + entry.name;
-        if (entry.is_directory) {
-            copy_directory(from, a, to, b);
-        } else {
-            write_file(to, b, read_file(from, a));
+        if (!entry.is_directory && !entry.is_special) {
+            write_file(to, target + "/" + entry.name, read_file(from, source + "/" + entry.name));
         }
     }
 }
@@ -81,18 +84,16 @@ std::int64_t union_volume(const std::vector<optim::Box>& boxes) {
     std::vector<std::size_t> at(dims, 0);
     while (true) {
         optim::Box cell{optim::Shape(dims), optim::Shape(dims)};
-        bool real = true;
         for (std::size_t d = 0; d < dims; ++d) {
-            real = real && at[d] + 1 < cuts[d].size();
             cell.offsets[d] = cuts[d][at[d]];
-            cell.sizes[d] = real ? cuts[d][at[d] + 1] - cuts[d][at[d]] : 0;
+            cell.sizes[d] = cuts[d][at[d] + 1] - cuts[d][at[d]];
         }
-        const bool covered = real && std::any_of(boxes.begin(), boxes.end(), [&](const auto& box) {
-                                 return optim::intersect(box, cell).has_value();
-                             });
+        const bool covered = std::any_of(boxes.begin(), boxes.end(), [&](const auto& box) {
+            return optim::intersect(box, cell).has_value();
+        });
         total += covered ? volume(cell) : 0;
         std::size_t d = 0;
-        while (d < dims && ++at[d] >= cuts[d].size()) {
+        while (d < dims && ++at[d] + 1 >= cuts[d].size()) {
             at[d++] = 0;
         }
         if (d == dims) {
@@ -142,18 +143,19 @@ std::vector<FileRow> file_rows(Storage& storage, const std::string& directory,
     return rows;
 }
 
-GlobalState dict_content(const std::vector<SavedDict>& ranks) {
-    std::vector<RankState> states(ranks.size());
-    std::vector<const RankState*> pointers;
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-        for (const auto& [name, tensor] : ranks[rank].params) {
-            states[rank].params[name] = capture_tensor(tensor);
-        }
-        const CapturedView view = capture_view(ranks[rank].state);
-        states[rank].views = {view, view};
-        pointers.push_back(&states[rank]);
+void edit_directory(Storage& storage, const EditStep& step) {
+    Value tree = Checkpoint(storage, step.in).read_all();
+    auto* root = tree.get_if<Dict>();
+    Value* optimizer = root != nullptr ? root->find("optimizer") : nullptr;
+    if (optimizer == nullptr) {
+        throw sim::ArgumentError(fmt::format("edit: {} holds no optimizer state", step.in),
+                                 {{"operation", "edit"}, {"file", step.in}});
     }
-    return assemble(pointers);
+    optim::StateDict state_dict = optim::state_dict_from_value(*optimizer);
+    edit_state_dict(state_dict, step, 0);
+    *optimizer = optim::to_value(state_dict);
+    SoloCommunicator solo;
+    save_checkpoint(solo, storage, step.in, tree);
 }
 
 std::string file_of_item(Checkpoint& checkpoint, const DamageStep& step, std::uint64_t& offset) {
@@ -175,78 +177,63 @@ std::string file_of_item(Checkpoint& checkpoint, const DamageStep& step, std::ui
 
 }  // namespace
 
-std::unique_ptr<sim::Communicator> make_solo_communicator() {
-    return std::make_unique<SoloCommunicator>();
+Saved& saved_as(Saves& saves, const std::string& name) {
+    const auto found = saves.find(name);
+    if (found == saves.end()) {
+        throw sim::ArgumentError(fmt::format("nothing was saved as {}: its save failed", name),
+                                 {{"operation", "look up"}, {"file", name}});
+    }
+    return found->second;
 }
 
-void Saves::import(const CheckpointSpec& checkpoint) {
+void import_checkpoint(const CheckpointSpec& checkpoint, const std::string& directory,
+                       Storage& storage) {
     const auto real = make_posix_storage();
-    const std::filesystem::path path = std::filesystem::path(directory_) / checkpoint.path;
-    copy_directory(*real, path.lexically_normal().string(), storage_, checkpoint.name);
-    saves_[checkpoint.name] = {};
+    const std::filesystem::path path = std::filesystem::path(directory) / checkpoint.path;
+    copy_files(*real, path.lexically_normal().string(), storage, checkpoint.name);
 }
 
-void Saves::drop_live() {
-    for (auto& [name, saved] : saves_) {
-        if (saved.via == Via::live) {
-            saved.ranks.clear();
-        }
+void edit_saved(Saves& saves, Storage& storage, const EditStep& step, int rank) {
+    if (step.via != Via::dcp) {
+        edit_state_dict(saved_as(saves, step.in).dict.state, step, rank);
+    } else if (rank == 0) {
+        edit_directory(storage, step);
     }
 }
 
-void Saves::edit(const EditStep& step) {
-    if (step.via == Via::dcp) {
-        edit_directory(step);
-        return;
-    }
-    Saved& saved = at(step.in);
-    for (std::size_t rank = 0; rank < saved.ranks.size(); ++rank) {
-        edit_state_dict(saved.ranks[rank].state, step, static_cast<int>(rank));
-    }
-}
-
-void Saves::edit_directory(const EditStep& step) {
-    Value tree = Checkpoint(storage_, step.in).read_all();
-    auto* root = tree.get_if<Dict>();
-    Value* optimizer = root != nullptr ? root->find("optimizer") : nullptr;
-    if (optimizer == nullptr) {
-        throw sim::ArgumentError(fmt::format("edit: {} holds no optimizer state", step.in),
-                                 {{"operation", "edit"}, {"file", step.in}});
-    }
-    optim::StateDict state_dict = optim::state_dict_from_value(*optimizer);
-    edit_state_dict(state_dict, step, 0);
-    *optimizer = optim::to_value(state_dict);
-    SoloCommunicator solo;
-    save_checkpoint(solo, storage_, step.in, tree);
-}
-
-void Saves::damage(const DamageStep& step) {
+void damage_directory(Storage& storage, const DamageStep& step) {
     std::uint64_t item_offset = 0;
     std::string file = step.file;
     if (file.empty()) {
-        Checkpoint checkpoint(storage_, step.in);
+        Checkpoint checkpoint(storage, step.in);
         file = file_of_item(checkpoint, step, item_offset);
     }
     const std::string path = step.in + "/" + file;
     if (step.remove) {
-        storage_.remove(path);
+        storage.remove(path);
         return;
     }
-    std::vector<std::byte> bytes = read_file(storage_, path);
+    std::vector<std::byte> bytes = read_file(storage, path);
     bytes.resize(std::min<std::size_t>(bytes.size(), item_offset + *step.truncate_bytes));
-    write_file(storage_, path, bytes);
+    write_file(storage, path, bytes);
 }
 
-SavedContent Saves::content(const std::string& name, const SetUp& set_up, bool lazy_state) const {
-    SavedContent out;
-    const Saved& saved = saves_.at(name);
-    if (saved.via != Via::dcp) {
-        out.state = dict_content(saved.ranks);
-        return out;
+RankState dict_state(const SavedDict& dict) {
+    RankState state;
+    for (const auto& [name, tensor] : dict.params) {
+        state.params[name] = capture_tensor(tensor);
     }
+    const CapturedView view = capture_view(dict.state);
+    state.views = {view, view};
+    return state;
+}
+
+SavedContent directory_content(Storage& storage, const std::string& name, const Saved& saved,
+                               const SetUp& set_up, bool lazy_state) {
+    SavedContent out;
     try {
-        out.files = file_rows(storage_, name, "");
-        Checkpoint checkpoint(storage_, name);
+        out.files = file_rows(storage, name, "");
+        Checkpoint checkpoint(storage, name);
         for (const GroupSpec& group : set_up.groups) {
             for (const std::string& param : group.params) {
                 const std::int64_t elements = optim::numel(set_up.find(param)->shape);

@@ -1,14 +1,15 @@
 #pragma once
 
-/// What steps save, change and damage: state dicts of all ranks, and checkpoint directories.
+/// What steps save, change and damage: state dicts in memory, and checkpoint directories.
 
 #include "scenario/record.hpp"
 
 #include "swaplab/harness/storage.hpp"
 
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace swaplab::harness::scenario {
@@ -19,43 +20,35 @@ struct SavedDict {
     optim::StateDict state;
 };
 
+/// One rank's part of something saved.
 struct Saved {
     Via via = Via::dcp;
     bool has_model = true;
     bool has_optimizer = true;
-    std::shared_ptr<const History> history;  ///< null: a given checkpoint
-    std::vector<SavedDict> ranks;            ///< of memory and live
+    std::optional<History> history;  ///< none: a given checkpoint
+    SavedDict dict;                  ///< of memory and live
 };
 
-/// Everything saved during a run. Ranks of one world share it (they are fibers of one thread).
-class Saves {
-  public:
-    /// `directory` of the scenario file, where given checkpoints are looked for.
-    Saves(Storage& storage, std::string directory)
-        : storage_(storage), directory_(std::move(directory)) {}
+/// By name. Each rank has its own; of directories all ranks know the same.
+using Saves = std::map<std::string, Saved>;
 
-    /// Copies the given checkpoint into the run's storage. Throws StorageError.
-    void import(const CheckpointSpec& checkpoint);
-    Saved& at(const std::string& name) { return saves_.at(name); }
-    Saved& add(const std::string& name) { return saves_[name]; }
-    /// Live dicts end with their process.
-    void drop_live();
+/// Throws ArgumentError when nothing was saved under this name (the save failed).
+[[nodiscard]] Saved& saved_as(Saves& saves, const std::string& name);
 
-    void edit(const EditStep& step);
-    void damage(const DamageStep& step);
-    /// Reads what `name` holds now. `set_up`: the model that it should cover.
-    [[nodiscard]] SavedContent content(const std::string& name, const SetUp& set_up,
-                                       bool lazy_state) const;
+/// Copies a given checkpoint, named relative to `directory`, into `storage`. Throws StorageError.
+void import_checkpoint(const CheckpointSpec& checkpoint, const std::string& directory,
+                       Storage& storage);
 
-  private:
-    void edit_directory(const EditStep& step);
+/// Changes the rank's own dict; rank 0 changes directories for all.
+void edit_saved(Saves& saves, Storage& storage, const EditStep& step, int rank);
+void damage_directory(Storage& storage, const DamageStep& step);
 
-    Storage& storage_;
-    std::string directory_;
-    std::map<std::string, Saved> saves_;
-};
-
-/// A communicator of one rank, for work on directories outside a world.
-[[nodiscard]] std::unique_ptr<sim::Communicator> make_solo_communicator();
+/// Reads what the directory `name` holds now. `saved`: what is known of it. `set_up`: the model
+/// that it should cover.
+[[nodiscard]] SavedContent directory_content(Storage& storage, const std::string& name,
+                                             const Saved& saved, const SetUp& set_up,
+                                             bool lazy_state);
+/// One rank's part of what a dict holds now; a SavedContent is assembled from those of all.
+[[nodiscard]] RankState dict_state(const SavedDict& dict);
 
 }  // namespace swaplab::harness::scenario

@@ -2,9 +2,11 @@
 
 #include "scenario/build.hpp"
 #include "scenario/patch.hpp"
+#include "scenario/rounds.hpp"
 #include "scenario/vocabulary.hpp"
 
 #include "swaplab/harness/storage.hpp"
+#include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
@@ -19,12 +21,15 @@ namespace {
 using Kind = Node::Kind;
 
 constexpr std::size_t max_cells = 64;
+constexpr std::size_t max_runs = 1024;
 constexpr std::uintmax_t max_file_bytes = std::uintmax_t{1} << 20U;
+constexpr std::uintmax_t max_checkpoint_bytes = std::uintmax_t{1} << 30U;
 
 struct Axis {
     NodePath path;  ///< value is unused
     std::vector<Node> values;
     bool named = true;  ///< part of the names of runs
+    bool read = false;  ///< some case tells another story for another value
 };
 
 std::string id_of(const std::string& path) {
@@ -43,7 +48,7 @@ void replace_axis(std::vector<Axis>& axes, const std::string& path, Node value) 
             return;
         }
     }
-    axes.push_back({leaves(one).front(), {std::move(value)}, false});
+    axes.push_back({leaves(one).front(), {std::move(value)}, false, false});
 }
 
 std::vector<Axis> read_axes(const Node& document, const Overrides& overrides,
@@ -62,13 +67,16 @@ std::vector<Axis> read_axes(const Node& document, const Overrides& overrides,
                               "an axis of the matrix is a list of values");
             continue;
         }
-        axes.push_back({path, path.value.items, true});
+        axes.push_back({path, path.value.items, true, false});
     }
     if (overrides.seed) {
         replace_axis(axes, "scenario.seed", make_integer(*overrides.seed, {}));
     }
     if (overrides.world) {
         replace_axis(axes, "world.size", make_integer(*overrides.world, {}));
+    }
+    if (overrides.world_kind) {
+        replace_axis(axes, "world.kind", make_text(*overrides.world_kind, {}));
     }
     for (const auto& [path, value] : overrides.set) {
         replace_axis(axes, path, read_toml_value(value));
@@ -96,7 +104,7 @@ bool fits(const Node& which, const std::vector<CellValue>& cell) {
     const Node* where = which.find("where");
     for (const NodePath& wanted : where != nullptr ? leaves(*where) : std::vector<NodePath>{}) {
         const bool holds = std::any_of(cell.begin(), cell.end(), [&](const CellValue& value) {
-            return value.path == wanted.text() && same_content(value.value, wanted.value);
+            return value.path == wanted.text() && value.value == wanted.value;
         });
         if (!holds) {
             return false;
@@ -109,7 +117,8 @@ class FileBuilder {
   public:
     FileBuilder(ScenarioFile& file, const Overrides& overrides)
         : file_(file),
-          overridden_(overrides.seed || overrides.world || !overrides.set.empty()),
+          overridden_(overrides.seed || overrides.world || overrides.world_kind ||
+                      !overrides.set.empty()),
           axes_(read_axes(file.document, overrides, file.diagnostics)) {}
 
     void build() {
@@ -129,20 +138,62 @@ class FileBuilder {
                                     "the matrix has more than 64 cells");
             return;
         }
+        if (file_.cells * file_.cases > max_runs) {
+            file_.diagnostics.error("too-many-cells", file_.document.place_of("case"),
+                                    fmt::format("{} cases in {} cells are more than {} runs",
+                                                file_.cases, file_.cells, max_runs));
+            return;
+        }
         const auto cells = cells_of(axes_);
         for (const Node& which : cases->items) {
             check_where(which, cells);
+            const std::size_t first = file_.runs.size();
             for (const auto& cell : cells) {
                 if (fits(which, cell)) {
                     add_run(which, cell);
                 }
             }
+            note_axes_read(first);
         }
+        check_axes();
         name_apart();
         collect_unproven();
     }
 
   private:
+    /// Marks the axes along which runs of one case, those from `first` on, tell different stories.
+    void note_axes_read(std::size_t first) {
+        for (std::size_t i = first; i < file_.runs.size(); ++i) {
+            for (std::size_t j = i + 1; j < file_.runs.size(); ++j) {
+                const Run& a = file_.runs[i];
+                const Run& b = file_.runs[j];
+                std::vector<std::size_t> differing;
+                for (std::size_t k = 0; k < axes_.size(); ++k) {
+                    if (!(a.cell[k].value == b.cell[k].value)) {
+                        differing.push_back(k);
+                    }
+                }
+                if (differing.size() == 1 && !axes_[differing.front()].read) {
+                    axes_[differing.front()].read =
+                        !(a.start == b.start && a.steps == b.steps && a.finals == b.finals);
+                }
+            }
+        }
+    }
+
+    /// An axis that changes no run shows nothing; one that some cases leave out cannot be judged.
+    void check_axes() {
+        for (const Axis& axis : axes_) {
+            if (axis.named && axis.values.size() > 1 && !axis.read && !overridden_ &&
+                !file_.diagnostics.has_errors()) {
+                file_.diagnostics.error(
+                    "unused", axis.path.at,
+                    fmt::format("no case reads {}: its values change nothing", axis.path.text()),
+                    "leave the axis out, or let a step use it");
+            }
+        }
+    }
+
     void check_where(const Node& which, const std::vector<std::vector<CellValue>>& cells) {
         const Node* where = which.find("where");
         const bool fits_some =
@@ -228,28 +279,75 @@ class FileBuilder {
     std::vector<Axis> axes_;
 };
 
+namespace fs = std::filesystem;
+
+/// Whether a save can have written `directory`: a scenario copies what it is given into memory, and
+/// must not do that with any directory that happens to be there.
+bool holds_checkpoint(const fs::path& directory) {
+    std::error_code error;
+    if (fs::is_regular_file(directory / ".metadata", error)) {
+        return true;
+    }
+    for (fs::directory_iterator it(directory, error), end; !error && it != end;
+         it.increment(error)) {
+        if (it->path().extension() == ".distcp" && it->is_regular_file(error)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+std::uintmax_t bytes_of_files(const fs::path& directory) {
+    std::uintmax_t bytes = 0;
+    std::error_code error;
+    for (fs::directory_iterator it(directory, error), end; !error && it != end;
+         it.increment(error)) {
+        std::error_code vanished;
+        const std::uintmax_t size = it->is_regular_file(vanished) ? it->file_size(vanished) : 0;
+        bytes += vanished ? 0 : size;
+    }
+    return bytes;
+}
+
+void check_checkpoint(const CheckpointSpec& spec, const fs::path& directory,
+                      Diagnostics& diagnostics) {
+    const fs::path there = directory / spec.path;
+    std::error_code error;
+    if (!fs::is_directory(there, error)) {
+        diagnostics.error("no-such-file", spec.at,
+                          fmt::format("no directory \"{}\" beside this file", spec.path),
+                          "paths are relative to the scenario file");
+    } else if (!holds_checkpoint(there)) {
+        diagnostics.error("no-checkpoint", spec.at,
+                          fmt::format("\"{}\" is no checkpoint: neither .metadata nor a .distcp "
+                                      "file is in it",
+                                      spec.path),
+                          "give the directory that a save wrote");
+    } else if (const std::uintmax_t bytes = bytes_of_files(there); bytes > max_checkpoint_bytes) {
+        diagnostics.error(
+            "too-large", spec.at,
+            fmt::format("\"{}\" holds {}: at most {} are copied", spec.path,
+                        sim::format_bytes(bytes), sim::format_bytes(max_checkpoint_bytes)),
+            "give a smaller checkpoint");
+    }
+}
+
 /// Given files must be there before anything runs.
 void check_files(ScenarioFile& file) {
-    const std::filesystem::path directory = std::filesystem::path(file.path).parent_path();
-    const auto require = [&](const std::string& path, Position at, bool is_directory) {
-        std::error_code error;
-        const auto there = directory / path;
-        if (is_directory ? !std::filesystem::is_directory(there, error)
-                         : !std::filesystem::is_regular_file(there, error)) {
-            file.diagnostics.error("no-such-file", at,
-                                   fmt::format("no {} \"{}\" beside this file",
-                                               is_directory ? "directory" : "file", path),
-                                   "paths are relative to the scenario file");
-        }
-    };
+    const fs::path directory = fs::path(file.path).parent_path();
     for (const Run& run : file.runs) {
         for (const CheckpointSpec& checkpoint : run.start.checkpoints) {
-            require(checkpoint.path, checkpoint.at, true);
+            check_checkpoint(checkpoint, directory, file.diagnostics);
         }
         for (const Step& step : run.steps) {
             const auto* train = std::get_if<TrainStep>(&step.action);
-            if (train != nullptr && !train->gradients.empty()) {
-                require(train->gradients, step.at, false);
+            std::error_code error;
+            if (train != nullptr && !train->gradients.empty() &&
+                !fs::is_regular_file(directory / train->gradients, error)) {
+                file.diagnostics.error(
+                    "no-such-file", step.at,
+                    fmt::format("no file \"{}\" beside this file", train->gradients),
+                    "paths are relative to the scenario file");
             }
         }
     }
@@ -274,6 +372,7 @@ ScenarioFile parse_scenario(const std::string& path, std::string source,
     auto document = read_toml(file.source, file.diagnostics);
     if (document) {
         file.document = std::move(*document);
+        unroll_rounds(file.document);
         normalise_steps(file.document);
         check_words(file.document, file.diagnostics);
         if (!file.diagnostics.has_errors()) {
@@ -293,10 +392,10 @@ ScenarioFile load_scenario(const std::string& path, const Overrides& overrides) 
                            {{"operation", "open"}, {"file", path}, {"reason", reason}});
     };
     std::error_code error;
-    if (!std::filesystem::is_regular_file(path, error)) {
-        fail("no such file");
+    if (!fs::is_regular_file(path, error)) {
+        fail(fs::exists(path, error) ? "it is not a regular file" : "no such file");
     }
-    if (std::filesystem::file_size(path, error) > max_file_bytes) {
+    if (fs::file_size(path, error) > max_file_bytes) {
         ScenarioFile file;
         file.path = path;
         file.id = id_of(path);

@@ -16,7 +16,8 @@ namespace swaplab::harness::scenario {
 /// What the command line changes; each replaces an axis of the matrix.
 struct Overrides {
     std::optional<std::int64_t> seed;
-    std::optional<std::int64_t> world;
+    std::optional<std::int64_t> world;                     ///< world.size
+    std::optional<std::string> world_kind;                 ///< world.kind
     std::vector<std::pair<std::string, std::string>> set;  ///< path, value as TOML or bare text
 };
 

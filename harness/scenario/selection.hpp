@@ -15,7 +15,8 @@ struct Selection {
 
 /// Files as they are; directories: every *.toml below them in order of path, those in data/ apart;
 /// run names "family/name[case]": their file, looked for as given, with .toml, and below
-/// scenarios/. Throws StorageError when a path does not exist, naming what is there instead.
+/// scenarios/. Throws StorageError when a path does not exist, naming what is there instead, or is
+/// neither file nor directory; ArgumentError for text that names nothing.
 [[nodiscard]] std::vector<Selection> select_scenarios(const std::vector<std::string>& arguments);
 
 }  // namespace swaplab::harness::scenario

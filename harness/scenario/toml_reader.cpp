@@ -95,7 +95,7 @@ std::optional<Node> read_toml(std::string_view source, Diagnostics& diagnostics)
     try {
         const toml::table table = toml::parse(source);
         Node out = convert(table, 0, diagnostics);
-        out.at = {};
+        out.at = {1, 1, 1};  // what is missing in the whole file is missing from its first line on
         return out;
     } catch (const toml::parse_error& error) {
         diagnostics.error("syntax", position_of(error.source(), 1),
@@ -104,11 +104,28 @@ std::optional<Node> read_toml(std::string_view source, Diagnostics& diagnostics)
     }
 }
 
+namespace {
+
+/// A value from the command line stands at no line of the file.
+void forget_places(Node& node) {
+    node.at = {};
+    for (Node& item : node.items) {
+        forget_places(item);
+    }
+    for (NodeEntry& entry : node.entries) {
+        entry.at = {};
+        forget_places(entry.value);
+    }
+}
+
+}  // namespace
+
 Node read_toml_value(std::string_view text) {
     Diagnostics ignored;
     if (text.find('\n') == std::string_view::npos) {
         if (auto parsed = read_toml("value = " + std::string(text), ignored)) {
             if (parsed->entries.size() == 1) {
+                forget_places(*parsed);
                 return std::move(parsed->entries.front().value);
             }
         }

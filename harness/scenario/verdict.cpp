@@ -1,12 +1,18 @@
 #include "scenario/verdict.hpp"
 
+#include "scenario/each_pass.hpp"
+#include "scenario/step_error.hpp"
+#include "scenario/unseen.hpp"
+
 #include "swaplab/sim/digest.hpp"
+#include "swaplab/sim/error.hpp"
 #include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <exception>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -133,6 +139,25 @@ void note_unreached(Verdict& verdict) {
     }
 }
 
+/// What a rank's device did and held in a step that it ended.
+void add_figures(const StepRecord& record, sim::RollingDigest& digest) {
+    for (const MemoryFigures& figures : record.memory) {
+        for (const Bytes2& bytes : {figures.before, figures.peak, figures.now}) {
+            digest.add(static_cast<std::uint64_t>(bytes.requested));
+            digest.add(static_cast<std::uint64_t>(bytes.rounded));
+        }
+    }
+    for (const sim::TraceEvent& event : record.trace) {
+        digest.add(event.operation);
+        digest.add(event.tag);
+        digest.add(event.bytes);
+    }
+    for (const sim::Finding& finding : record.findings) {
+        digest.add(sim::name_of(finding.kind));
+    }
+    digest.add(std::uint64_t{record.storage.size()});
+}
+
 std::uint64_t digest_of(const Records& records, const std::vector<Check>& checks) {
     sim::RollingDigest digest;
     digest.add(records.digest);
@@ -148,17 +173,58 @@ std::uint64_t digest_of(const Records& records, const std::vector<Check>& checks
                 digest.add(std::span<const std::byte>(tensor.bytes));
             }
             digest.add(record.error ? record.error->kind : "");
+            if (record.ended) {
+                add_figures(record, digest);
+            }
         }
     }
     return digest.value();
 }
 
-bool hangs(const Records& records) {
-    return std::any_of(records.steps.begin(), records.steps.end(), [](const StepRecords& step) {
-        return std::any_of(step.ranks.begin(), step.ranks.end(), [](const StepRecord& record) {
-            return record.too_slow || (record.error && record.error->kind == "deadline");
-        });
+/// Fails the run that this machine cannot carry; others may go on. Given files that cannot be read
+/// are the caller's affair.
+template <class Work>
+Verdict failing_alone(const Work& work) {
+    try {
+        return work();
+    } catch (const sim::Error&) {
+        throw;
+    } catch (...) {
+        if (SWAPLAB_MUTANT("verdict.foreign_ends_all")) {
+            throw;
+        }
+        Verdict verdict;
+        verdict.status = Status::fail;
+        const StepError error = step_error(std::current_exception(), 0, "run");
+        verdict.refused_by_machine = is_machines_refusal(error);
+        verdict.headline = error.text;
+        verdict.problems = {verdict.headline};
+        return verdict;
+    }
+}
+
+template <class Predicate>
+bool any_record(const Records& records, Predicate predicate) {
+    return std::any_of(records.steps.begin(), records.steps.end(), [&](const StepRecords& step) {
+        return std::any_of(step.ranks.begin(), step.ranks.end(), predicate);
     });
+}
+
+bool hangs(const Records& records) {
+    return any_record(records, [](const StepRecord& record) {
+        return record.too_slow || (record.error && record.error->kind == "deadline");
+    });
+}
+
+bool refused_by_machine(const Records& records) {
+    return any_record(records, [](const StepRecord& record) {
+        return record.error && is_machines_refusal(*record.error);
+    });
+}
+
+/// Defects are reported ones; what a patch of a sound case breaks is said by that case alone.
+const char* said_by(const CaseSpec& which) {
+    return which.defects.empty() ? "as the case says: " : "as reported: ";
 }
 
 }  // namespace
@@ -171,7 +237,7 @@ std::string_view name_of(Status status) noexcept {
 Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
     Verdict verdict;
     verdict.checks = std::move(checks);
-    std::string as_reported;
+    std::string first_failed;
     for (const Check& check : verdict.checks) {
         if (!check.reached || check.ok) {
             continue;
@@ -181,7 +247,7 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
             verdict.failed.push_back(check.path);
             continue;
         }
-        as_reported = as_reported.empty() ? check.summary : as_reported;
+        first_failed = first_failed.empty() ? check.summary : first_failed;
         const std::string wrong = fail->found ? wrong_figure(*fail, check) : "";
         if (!wrong.empty()) {
             verdict.problems.push_back(fmt::format("{}: {}", check.path, wrong));
@@ -197,7 +263,7 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
     const bool good = verdict.failed.empty() && verdict.problems.empty();
     if (!which.fails.empty()) {
         verdict.status = good ? Status::caught : Status::fail;
-        verdict.headline = good ? "as reported: " + as_reported : "";
+        verdict.headline = good ? said_by(which) + first_failed : "";
         for (const std::string& path : verdict.failed) {
             verdict.problems.push_back("also failed " + path);
         }
@@ -211,34 +277,59 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
     return verdict;
 }
 
-Verdict execute(const Run& run, const OnStep& on_step) {
-    const Records records = play(run, on_step);
-    Judge judge(run, records, [&](const History& history, const SetUp& present, bool adamw) {
-        return play_twin(run, history, present, adamw);
-    });
-    Verdict verdict = conclude(run.which, judge.judge_all());
-    if (hangs(records)) {
-        verdict.status = Status::hang;
+namespace {
+
+Verdict play_and_judge(const Run& run, const OnStep& on_step) {
+    const std::vector<Run> runs = runs_of_each_pass(run, on_step);
+    std::vector<Check> checks;
+    bool hung = false;
+    bool refused = false;
+    std::vector<std::uint64_t> digests;
+    for (const Run& one : runs) {
+        const Records records = play(one, on_step);
+        Judge judge(one, records, [&](const History& history, const SetUp& present, bool adamw) {
+            return play_twin(one, history, present, adamw);
+        });
+        std::vector<Check> found = judge.judge_all();
+        set_unseen_aside(one, found);
+        digests.push_back(digest_of(records, found));
+        hung = hung || hangs(records);
+        refused = refused || refused_by_machine(records);
+        add_pass(checks, std::move(found), digests.size(), runs.size());
     }
-    verdict.digest = digest_of(records, verdict.checks);
+    Verdict verdict = conclude(run.which, std::move(checks));
+    verdict.status = hung ? Status::hang : verdict.status;
+    verdict.refused_by_machine = refused;
+    sim::RollingDigest all;
+    std::for_each(digests.begin(), digests.end(), [&](std::uint64_t one) { all.add(one); });
+    verdict.digest = digests.size() == 1 ? digests.front() : all.value();
     return verdict;
 }
 
-Verdict execute_inverted(const Run& run, const OnStep& on_step) {
+Verdict play_and_invert(const Run& run, const OnStep& on_step) {
     const Records records = play(run, on_step);
     Judge judge(run, records, [&](const History& history, const SetUp& present, bool adamw) {
         return play_twin(run, history, present, adamw);
     });
     Verdict verdict;
     std::size_t tried = 0;
+    std::size_t turned = 0;
     const auto turn = [&](const Expectation& expectation, std::optional<std::size_t> index) {
         const Check straight = judge.judge(expectation, index);
         if (!straight.reached || !straight.ok) {
+            // A sound case reaches and meets them all: each of its expectations is turned.
+            if (run.which.fails.empty()) {
+                verdict.failed.push_back(expectation.path);
+                verdict.problems.push_back(
+                    fmt::format("{} has no opposite to try: {}", expectation.path,
+                                straight.reached ? straight.summary : "it was not reached"));
+            }
             return;
         }
         ++tried;
         Check check = judge.judge(opposite(expectation), index);
         check.path = expectation.path;
+        turned += check.ok ? 0U : 1U;
         if (check.ok) {
             verdict.failed.push_back(expectation.path);
             verdict.problems.push_back(
@@ -256,10 +347,28 @@ Verdict execute_inverted(const Run& run, const OnStep& on_step) {
         turn(expectation, std::nullopt);
     }
     verdict.status = verdict.failed.empty() ? Status::pass : Status::fail;
-    verdict.headline =
-        fmt::format("{} of {} opposites turned red", tried - verdict.failed.size(), tried);
+    verdict.headline = fmt::format("{} of {} opposites turned red", turned, tried);
     verdict.digest = digest_of(records, verdict.checks);
     return verdict;
+}
+
+}  // namespace
+
+Verdict execute(const Run& run, const OnStep& on_step) {
+    return failing_alone([&] { return play_and_judge(run, on_step); });
+}
+
+Verdict execute_inverted(const Run& run, const OnStep& on_step) {
+    return failing_alone([&] {
+        Verdict verdict;
+        for (const Run& one : runs_of_each_pass(run, on_step)) {
+            verdict = play_and_invert(one, on_step);
+            if (verdict.status != Status::pass) {
+                break;
+            }
+        }
+        return verdict;
+    });
 }
 
 }  // namespace swaplab::harness::scenario

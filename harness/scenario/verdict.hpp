@@ -23,11 +23,13 @@ struct Verdict {
     std::vector<Check> checks;
     std::vector<std::string> failed;    ///< paths that failed and should not have
     std::vector<std::string> problems;  ///< "not caught: load.device.rise held (..)"
+    bool refused_by_machine = false;    ///< it ended for want of memory or disk space
     std::uint64_t digest = 0;           ///< equal for equal seeds
 };
 
 /// Plays `run` with its twins and judges it. Throws StorageError for given files that cannot be
-/// read.
+/// read. What fails otherwise outside of the ranks (this machine has not enough memory) fails the
+/// run, with the reason as its problem.
 [[nodiscard]] Verdict execute(const Run& run, const OnStep& on_step = {});
 
 /// The same, then each expectation that held against its opposite: pass when all of those fail.

@@ -18,12 +18,13 @@ constexpr const char* error_kinds =
     "argument";
 constexpr const char* finding_kinds =
     "race|leak|pending_work|unwaited_event|host_touch|host_pointer|use_after_free|"
-    "in_flight_reuse|uninitialised";
+    "in_flight_reuse|uninitialised|undeclared_access|reentrant_call|"
+    "bad_argument";
 constexpr const char* points =
     "device_alloc|pinned_alloc|copy|launch|open|read|write|fsync|rename|mkdir|remove|stage|plan|"
-    "validate|apply|publish|2:collective";
+    "validate|apply|publish|collective";
 constexpr const char* actions =
-    "fail|throw|2:eio|2:enospc|2:short|2:lost|2:flip|2:kill|2:stop|2:delay|2:pause";
+    "fail|throw|flip|late|eio|enospc|short|2:lost|kill|stop|delay|2:pause";
 
 std::vector<Word> hyper_parameters() {
     return {{"lr", Type::number, 1, "", "1e-3", "learning rate"},
@@ -45,7 +46,7 @@ std::vector<Section> set_up_sections() {
          {{"scenario", Type::table, 1, "scenario", "", "what is told, and why"},
           {"world", Type::table, 1, "world", "", "ranks"},
           {"device", Type::table, 1, "device", "", "one accelerator per rank"},
-          {"host", Type::table, 2, "", "", "limits of host memory"},
+          {"host", Type::table, 1, "host", "", "limits of host memory"},
           {"storage", Type::table, 1, "storage", "", "where checkpoints lie"},
           {"engine", Type::table, 1, "engine", "", "defaults of save and load"},
           {"param", Type::tables, 1, "param", "", "the model"},
@@ -69,17 +70,23 @@ std::vector<Section> set_up_sections() {
         {"world",
          {{"size", Type::count, 1, "", "1", "ranks"},
           {"mesh", Type::shape, 1, "", "[size]", "row-major; implies size"},
-          {"kind", Type::word, 2, "", "", "how ranks run"}}},
+          {"kind", Type::word, 1, "fiber|thread|process", "\"fiber\"", "what a rank is"}}},
         {"device",
          {{"capacity", Type::bytes, 1, "", "\"1 GiB\"", "of each device"},
-          {"schedule", Type::word, 1, "fifo|random|latest|2:pct|2:exhaustive", "\"fifo\"",
+          {"schedule", Type::word, 1, "fifo|random|latest|pct|2:exhaustive", "\"fifo\"",
            "which of the operations that may run next does"},
-          {"allocator", Type::word, 2, "", "", ""},
+          {"allocator", Type::word, 1, "raw|caching|stream_ordered", "\"raw\"",
+           "who hands out device memory: nobody, PyTorch's, cudaMallocAsync's"},
           {"count", Type::count, 2, "", "", ""},
           {"profile", Type::word, 2, "", "", ""},
           {"host_access", Type::word, 2, "", "", ""},
           {"backend", Type::word, 3, "", "", ""},
           {"sparse", Type::flag, 3, "", "", ""}}},
+        {"host",
+         {{"capacity", Type::bytes, 2, "", "", ""},
+          {"pinned", Type::bytes, 1, "", "unlimited", "quota of each rank"},
+          {"pinned_policy", Type::word, 1, "exact|power_of_two", "\"exact\"",
+           "pages of 4 KiB, or PyTorch's: powers of two, kept when freed"}}},
         {"storage",
          {{"kind", Type::word, 1, "memory|posix", "\"memory\"", "a file system in memory or real"},
           {"capacity", Type::bytes, 2, "", "", ""}}},
@@ -139,10 +146,10 @@ std::vector<Section> step_sections() {
           {"edit", Type::table, 1, "step.edit", "", "a well-formed change of something saved"},
           {"damage", Type::table, 1, "step.damage", "", "a change that breaks files"},
           {"wait", Type::text, 2, "", "", ""},
-          {"hold", Type::free, 2, "", "", ""},
-          {"release", Type::free, 2, "", "", ""},
-          {"repeat", Type::free, 2, "", "", ""},
-          {"do", Type::free, 2, "", "", ""},
+          {"hold", Type::table, 1, "step.hold", "", "somebody else's memory, e.g. activations"},
+          {"release", Type::table, 1, "step.release", "", "NAME: gives back what was held"},
+          {"repeat", Type::table, 1, "step.repeat", "", "N rounds of the steps in `do`"},
+          {"do", Type::free, 1, "", "", "of repeat: the steps of a round"},
           {"move", Type::free, 3, "", "", ""},
           {"label", Type::text, 1, "", "the verb, then verb-2", "name of the step"},
           {"expect", Type::free, 1, "", "", "what must hold when the step ends"},
@@ -229,15 +236,26 @@ std::vector<Section> change_sections() {
           {"zero", Type::flag, 2, "", "", ""},
           {"extend", Type::bytes, 2, "", "", ""},
           {"copy_from", Type::text, 2, "", "", ""}}},
+        {"step.hold",
+         {{"name", Type::text, 1, "", "", "for release, and tag in the ledger (required)"},
+          {"bytes", Type::bytes, 1, "", "", "on each rank (required)"},
+          {"memory", Type::word, 1, "device|pinned|host", "\"device\"", ""},
+          {"outside_pool", Type::flag, 2, "", "", ""}}},
+        {"step.repeat",
+         {{"rounds", Type::count, 1, "", "", "how many, from 2 on (required)"},
+          {"do", Type::free, 1, "", "", "steps of a round (required)"}}},
+        {"step.release", {{"name", Type::text, 1, "", "", "of a hold (required)"}}},
         {"fault",
          {{"at", Type::word, 1, points, "", "the point (required)"},
-          {"nth", Type::count, 1, "", "1", "the nth time the rank passes it"},
+          {"nth", Type::ordinal, 1, "each", "1",
+           "the nth time the rank passes it; each: the story once per pass"},
           {"rank", Type::count, 1, "", "0", ""},
-          {"then", Type::word, 1, actions, "\"fail\"", "fail: the seam's own error"},
-          {"over", Type::bytes, 2, "", "", ""},
-          {"file", Type::text, 2, "", "", ""},
-          {"once", Type::flag, 2, "", "", ""},
-          {"by", Type::duration, 2, "", "", ""}}},
+          {"then", Type::word, 1, actions, "\"fail\"",
+           "fail: the seam's own error; flip: one bit of what a copy brings; late: as it runs"},
+          {"over", Type::bytes, 1, "", "", "only passes of more bytes"},
+          {"file", Type::text, 1, "", "", "only passes of files with this name, or glob"},
+          {"once", Type::flag, 1, "", "true", "false: every later pass fails, too"},
+          {"by", Type::duration, 1, "", "", "how long a delay is (required for delay)"}}},
     };
 }
 
@@ -248,7 +266,6 @@ std::vector<Word> selectors() {
             {"in", Type::text, 1, "", "live", "a save or checkpoint"},
             {"view", Type::word, 1, "step|state_dict", "both",
              "what the next step reads; what state_dict() returns"},
-            {"since", Type::text, 2, "", "", ""},
             {"name", Type::text, 1, "", "", "part of the path"}};
 }
 
@@ -262,18 +279,22 @@ std::vector<Word> state_words() {
 }
 
 std::vector<Word> memory_words() {
-    return {{"peak", Type::figure, 1, "", "", "highest during the step"},
-            {"rise", Type::figure, 1, "", "", "peak - before"},
-            {"kept", Type::figure, 1, "", "", "after - before"},
-            {"now", Type::figure, 1, "", "", "after"},
-            {"slope", Type::figure, 2, "", "", ""}};
+    return {
+        {"peak", Type::figure, 1, "", "", "highest during the step"},
+        {"rise", Type::figure, 1, "", "", "peak - before"},
+        {"kept", Type::figure, 1, "", "", "after - before"},
+        {"now", Type::figure, 1, "", "", "after"},
+        {"slope", Type::figure, 1, "", "", "of repeat: largest growth in a round after the 1st"}};
+}
+
+std::vector<Word> traffic_selectors() {
+    return {{"rank", Type::ranks, 1, "sum", "every rank", "list, or \"sum\""},
+            {"since", Type::text, 1, "", "this step", "label: figures from its end on"},
+            {"name", Type::text, 1, "", "", "part of the path"}};
 }
 
 std::vector<Word> figure_selectors() {
-    return {{"rank", Type::ranks, 1, "sum", "every rank", "list, or \"sum\""},
-            {"tag", Type::texts, 1, "", "all", "tags or globs"},
-            {"since", Type::text, 2, "", "", ""},
-            {"name", Type::text, 1, "", "", "part of the path"}};
+    return with({{"tag", Type::texts, 1, "", "all", "tags or globs"}}, traffic_selectors());
 }
 
 std::vector<Word> error_words() {
@@ -282,20 +303,43 @@ std::vector<Word> error_words() {
             {"name", Type::text, 1, "", "", "part of the path"}};
 }
 
+std::vector<Word> reserved_words() {
+    return {
+        {"now", Type::figure, 1, "", "", "after"},
+        {"kept", Type::figure, 1, "", "", "after - before"},
+        {"slope", Type::figure, 1, "", "", "of repeat: largest growth in a round after the 1st"},
+        {"peak", Type::figure, 2, "", "", ""},
+        {"rise", Type::figure, 2, "", "", ""}};
+}
+
 Section memory_section(const char* name) {
     return {name, with(with(memory_words(), figure_selectors()),
                        {{"rounded", Type::table, 1, "expect.memory", "", "in regions of 256 B"},
-                        {"reserved", Type::table, 2, "", "", ""},
-                        {"occupied", Type::table, 2, "", "", ""},
-                        {"worst", Type::table, 2, "", "", ""}})};
+                        {"occupied", Type::table, 1, "expect.memory", "",
+                         "until what was queued before the free has run"},
+                        {"worst", Type::table, 1, "expect.memory", "",
+                         "the most that any schedule occupies"}})};
+}
+
+Section with_reserved(Section section) {
+    section.words.push_back({"reserved", Type::table, 1, "expect.reserved", "",
+                             "by the allocator, handed out or kept"});
+    return section;
+}
+
+std::vector<Word> sized_words() {
+    return {{"bytes", Type::figure, 1, "", "", ""},
+            {"count", Type::figure, 1, "", "", ""},
+            {"up_to", Type::bytes, 1, "", "", "only those of at most this size"},
+            {"above", Type::bytes, 1, "", "", "only larger ones"}};
 }
 
 Section copy_section(const char* name) {
-    return {name, with({{"bytes", Type::figure, 1, "", "", ""},
-                        {"count", Type::figure, 1, "", "", ""},
-                        {"up_to", Type::bytes, 1, "", "", "only copies of at most this size"},
-                        {"above", Type::bytes, 1, "", "", "only larger copies"}},
-                       figure_selectors())};
+    return {name, with(sized_words(), figure_selectors())};
+}
+
+Section file_traffic_section(const char* name) {
+    return {name, with(sized_words(), traffic_selectors())};
 }
 
 std::vector<Section> expectation_sections() {
@@ -311,6 +355,10 @@ std::vector<Section> expectation_sections() {
               {"host", Type::table, 1, "expect.host", "", ""},
               {"h2d", Type::table, 1, "expect.h2d", "", "copies to the device"},
               {"d2h", Type::table, 1, "expect.d2h", "", "copies from it"},
+              {"d2d", Type::table, 1, "expect.d2d", "", "copies on it"},
+              {"read", Type::table, 1, "expect.read", "", "from files"},
+              {"written", Type::table, 1, "expect.written", "", "to files"},
+              {"syncs", Type::table, 1, "expect.syncs", "", "waits of the host for the device"},
               {"cover", Type::table, 1, "expect.cover", "", "of a checkpoint"},
               {"files", Type::table, 1, "expect.files", "", "of a checkpoint"},
               {"buffers", Type::table, 1, "expect.buffers", "", "of moments"},
@@ -318,10 +366,6 @@ std::vector<Section> expectation_sections() {
               {"error", Type::table, 1, "expect.error", "", "any other failure"},
               {"findings", Type::table, 1, "expect.findings", "", "of the device"},
               {"trace", Type::table, 1, "expect.trace", "", "operations of the step"},
-              {"d2d", Type::table, 2, "", "", ""},
-              {"read", Type::table, 2, "", "", ""},
-              {"written", Type::table, 2, "", "", ""},
-              {"syncs", Type::table, 2, "", "", ""},
               {"warned", Type::table, 2, "", "", ""},
               {"masters", Type::table, 3, "", "", ""},
               {"time", Type::table, 3, "", "", ""},
@@ -338,12 +382,17 @@ std::vector<Section> subject_sections() {
         {"expect.groups", state_words()},
         {"expect.state", state_words()},
         {"expect.everything", state_words()},
-        memory_section("expect.device"),
-        memory_section("expect.pinned"),
+        with_reserved(memory_section("expect.device")),
+        with_reserved(memory_section("expect.pinned")),
         memory_section("expect.host"),
         {"expect.memory", memory_words()},
+        {"expect.reserved", reserved_words()},
         copy_section("expect.h2d"),
         copy_section("expect.d2h"),
+        copy_section("expect.d2d"),
+        file_traffic_section("expect.read"),
+        file_traffic_section("expect.written"),
+        {"expect.syncs", with({{"count", Type::figure, 1, "", "", ""}}, traffic_selectors())},
         {"expect.cover", with({{"missing", Type::figure, 1, "", "", "elements stored never"},
                                {"repeated", Type::figure, 1, "", "", "elements stored twice"},
                                {"of", Type::texts, 1, "", "all", "parameter names or globs"},
@@ -420,29 +469,36 @@ const Word* find_word(const Section& in, std::string_view name) {
 }
 
 const std::vector<std::string>& verbs() {
-    static const std::vector<std::string> all{"train",      "save", "load",
-                                              "restart",    "set",  "add_param_group",
-                                              "init_state", "edit", "damage"};
+    static const std::vector<std::string> all{
+        "train",      "save", "load",   "restart", "set",     "add_param_group",
+        "init_state", "edit", "damage", "hold",    "release", "repeat"};
     return all;
+}
+
+std::vector<ListedWord> listed_words(std::string_view prefix) {
+    std::vector<ListedWord> out;
+    for (const Section& in : sections()) {
+        for (const Word& word : in.words) {
+            std::string path = fmt::format("{}.{}", in.name, word.name);
+            if (path.compare(0, prefix.size(), prefix) == 0 || prefix == word.name) {
+                out.push_back({std::move(path), word.stage > 1 ? "" : expected_text(word),
+                               word.stage, word.fallback, word.says});
+            }
+        }
+    }
+    return out;
 }
 
 std::string list_words(std::string_view prefix) {
     std::string out;
-    for (const Section& in : sections()) {
-        for (const Word& word : in.words) {
-            const std::string path = fmt::format("{}.{}", in.name, word.name);
-            if (path.compare(0, prefix.size(), prefix) != 0 && prefix != word.name) {
-                continue;
-            }
-            const std::string kind =
-                word.stage > 1 ? fmt::format("of stage {}", word.stage) : expected_text(word);
-            const std::string fallback =
-                *word.fallback != '\0' ? fmt::format("default {}", word.fallback) : "";
-            std::string row =
-                fmt::format("{:<28} {:<48} {:<24} {}", path, kind, fallback, word.says);
-            row.erase(row.find_last_not_of(' ') + 1);
-            out += row + "\n";
-        }
+    for (const ListedWord& word : listed_words(prefix)) {
+        const std::string takes =
+            word.stage > 1 ? fmt::format("of stage {}", word.stage) : word.takes;
+        const std::string fallback = word.fallback.empty() ? "" : "default " + word.fallback;
+        std::string row =
+            fmt::format("{:<28} {:<48} {:<24} {}", word.path, takes, fallback, word.says);
+        row.erase(row.find_last_not_of(' ') + 1);
+        out += row + "\n";
     }
     return out;
 }

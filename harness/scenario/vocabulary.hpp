@@ -20,6 +20,7 @@ enum class Type : std::uint8_t {
     words,       ///< one of them or a list of them
     flag,        ///< true or false
     count,       ///< a whole number >= 0
+    ordinal,     ///< a count or the word
     counts,      ///< one of them or a list of them
     number,      ///< any number
     numbers,     ///< a list of numbers
@@ -63,6 +64,17 @@ struct Section {
 /// The verbs of steps, stage 1, in order.
 [[nodiscard]] const std::vector<std::string>& verbs();
 
+/// One word of the language, as `swaplab list --words` tells it.
+struct ListedWord {
+    std::string path;   ///< "device.capacity"
+    std::string takes;  ///< "bytes with a unit"; empty of a later stage
+    int stage = 1;
+    std::string fallback;
+    std::string says;
+};
+
+/// Words whose path begins with `prefix`, or that are it.
+[[nodiscard]] std::vector<ListedWord> listed_words(std::string_view prefix);
 /// Rows for `swaplab list --words [PREFIX]`: "device.capacity  bytes  \"1 GiB\"  ...".
 [[nodiscard]] std::string list_words(std::string_view prefix);
 

@@ -32,6 +32,13 @@ enum class Defect : std::uint8_t {
     shape_unchecked,
     plain_accepted,
     tear_unmarked,
+    slots_pile_up,
+    slots_stay,
+    slots_leak,
+    updates_aside,
+    slots_unordered,
+    frees_unwaited,
+    download_unwaited,
 };
 
 /// A set of defects.

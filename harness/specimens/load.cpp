@@ -1,7 +1,7 @@
-#include "specimens/group_values.hpp"
 #include "specimens/specimen.hpp"
 
 #include "swaplab/optim/refusal.hpp"
+#include "swaplab/optim/saved_group.hpp"
 #include "swaplab/sim/agreement.hpp"
 
 #include <algorithm>
@@ -39,25 +39,33 @@ Tensor step_tensor(const Value* value) {
 }  // namespace
 
 void Specimen::load(StateSource& source, const LoadOptions& options) {
-    optim::refuse_together(*communicator_, source.name(), check(source, options));
+    const std::string purpose = "Specimen::load of " + source.name();
+    std::vector<optim::Mismatch> found;
+    sim::agree(*communicator_, purpose + ": check", [&] { found = check(source, options); });
+    optim::refuse_together(*communicator_, "Specimen::load", source.name(), found);
     const bool in_place =
         options.template_kind == Snapshot::live && options.staging == LoadOptions::Staging::none;
-    StateDict filled = state_dict(in_place ? Snapshot::live : Snapshot::owned);
+    StateDict filled;
     try {
-        sim::agree(*communicator_, "load: read optimizer state",
-                   [&] { fill(filled, source, options); });
+        sim::agree(*communicator_, purpose + ": read state", [&] {
+            filled = state_dict(in_place ? Snapshot::live : Snapshot::owned);
+            fill(filled, source, options);
+        });
     } catch (...) {
         if (in_place && options.load_states) {
             mark_torn();
         }
         throw;
     }
-    sim::agree(*communicator_, "load: set optimizer state", [&] { adopt(filled, options); });
+    adopt(purpose, filled, options);
 }
 
 void Specimen::load_state_dict(const StateDict& saved) {
-    optim::refuse_together(*communicator_, "state dict", check_dict(saved));
-    sim::agree(*communicator_, "load_state_dict", [&] { adopt(saved, {}); });
+    const std::string purpose = "Specimen::load_state_dict of state dict";
+    std::vector<optim::Mismatch> found;
+    sim::agree(*communicator_, purpose + ": check", [&] { found = check_dict(saved); });
+    optim::refuse_together(*communicator_, "Specimen::load_state_dict", "state dict", found);
+    adopt(purpose, saved, {});
 }
 
 void Specimen::fill(StateDict& into, StateSource& source, const LoadOptions& options) const {
@@ -104,8 +112,8 @@ std::vector<std::string> Specimen::saved_names(const StateDict& saved) const {
         return own;
     }
     std::vector<std::string> by_position;
-    for (const Dict& group : saved.param_groups) {
-        const std::vector<std::string> names = param_names(group);
+    for (std::size_t i = 0; i < saved.param_groups.size(); ++i) {
+        const std::vector<std::string> names = optim::read_group(saved.param_groups[i], i).names;
         by_position.insert(by_position.end(), names.begin(), names.end());
     }
     by_position.resize(own.size());
@@ -113,31 +121,50 @@ std::vector<std::string> Specimen::saved_names(const StateDict& saved) const {
 }
 
 /// PyTorch's order of effects: every tensor is cast before anything is replaced, so that a failure
-/// up to there leaves the optimizer as it was.
-void Specimen::adopt(const StateDict& saved, const LoadOptions& options) {
+/// up to there leaves the optimizer as it was, on all ranks.
+void Specimen::adopt(const std::string& purpose, const StateDict& saved,
+                     const LoadOptions& options) {
+    std::vector<std::pair<const Parameter*, Incoming>> incoming;
+    sim::agree(*communicator_, purpose + ": cast state", [&] {
+        if (options.load_states) {
+            incoming = cast_all(saved);
+        }
+    });
+    try {
+        sim::agree(*communicator_, purpose + ": set state", [&] {
+            if (options.load_args) {
+                adopt_groups(saved.param_groups);
+            }
+            for (auto& [param, values] : incoming) {
+                settle(*param, state_.at(param->name), values);
+            }
+        });
+    } catch (...) {
+        mark_torn();
+        throw;
+    }
+    if (options.load_states) {
+        state_torn_ = false;
+        if (defects_.has(Defect::reinit_on_load)) {
+            zero_state();
+        }
+    }
+}
+
+std::vector<std::pair<const Parameter*, Specimen::Incoming>> Specimen::cast_all(
+    const StateDict& saved) const {
     const std::vector<std::string> names = saved_names(saved);
     std::vector<std::pair<const Parameter*, Incoming>> incoming;
     std::size_t position = 0;
     for (const ParamGroup& group : *groups_) {
         for (const auto& param : group.params) {
             const Dict* leaves = saved.find(names[position++]);
-            if (options.load_states && find_state(*param) != nullptr) {
+            if (find_state(*param) != nullptr) {
                 incoming.emplace_back(param.get(), cast(*param, leaves));
             }
         }
     }
-    if (options.load_args) {
-        adopt_groups(saved.param_groups);
-    }
-    for (auto& [param, values] : incoming) {
-        settle(*param, state_.at(param->name), values);
-    }
-    if (options.load_states) {
-        torn_ = false;
-        if (defects_.has(Defect::reinit_on_load)) {
-            zero_state();
-        }
-    }
+    return incoming;
 }
 
 Specimen::Incoming Specimen::cast(const Parameter& param, const Dict* saved) const {
@@ -210,7 +237,10 @@ void Specimen::adopt_groups(const std::vector<Dict>& saved) {
         groups_ = std::make_shared<std::vector<ParamGroup>>(*groups_);
     }
     for (std::size_t i = 0; i < saved.size(); ++i) {
-        take_group(saved[i], (*groups_)[i]);
+        ParamGroup& live = (*groups_)[i];
+        ParamGroup group = optim::read_group(saved[i], i).group;
+        live.options = group.options;
+        live.extra = std::move(group.extra);
     }
 }
 

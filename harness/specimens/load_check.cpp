@@ -1,5 +1,6 @@
-#include "specimens/group_values.hpp"
 #include "specimens/specimen.hpp"
+
+#include "swaplab/optim/saved_group.hpp"
 
 #include <fmt/format.h>
 
@@ -138,26 +139,27 @@ void Specimen::check_groups(const std::vector<Dict>& saved, std::vector<Mismatch
     }
     for (std::size_t i = 0; i < saved.size(); ++i) {
         const ParamGroup& live = (*groups_)[i];
-        const std::size_t count = param_names(saved[i]).size();
-        const std::string key = fmt::format("param_groups.{}", i);
-        if (count != live.params.size()) {
-            found.push_back({rank,
-                             "",
-                             key + ".params",
-                             fmt::format("{} parameters", live.params.size()),
-                             fmt::format("{} parameters", count),
-                             "",
-                             {}});
+        optim::SavedGroup group = optim::read_group(saved[i], i);
+        for (Mismatch& mismatch : group.mismatches) {
+            mismatch.rank = rank;
+            found.push_back(std::move(mismatch));
         }
-        const bool amsgrad = number_under(saved[i], "amsgrad").value_or(0.0) != 0.0;
-        if (amsgrad != live.options.amsgrad) {
+        const auto refuse = [&](const char* key, std::string expected, std::string saved_as) {
             found.push_back({rank,
                              "",
-                             key + ".amsgrad",
-                             live.options.amsgrad ? "True" : "False",
-                             amsgrad ? "True" : "False",
+                             fmt::format("param_groups.{}.{}", i, key),
+                             std::move(expected),
+                             std::move(saved_as),
                              "",
                              {}});
+        };
+        if (group.names.size() != live.params.size()) {
+            refuse("params", fmt::format("{} parameters", live.params.size()),
+                   fmt::format("{} parameters", group.names.size()));
+        }
+        if (group.group.options.amsgrad != live.options.amsgrad) {
+            refuse("amsgrad", live.options.amsgrad ? "True" : "False",
+                   group.group.options.amsgrad ? "True" : "False");
         }
     }
 }

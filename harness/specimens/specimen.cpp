@@ -35,8 +35,16 @@ Specimen::Specimen(sim::Device& device, sim::Communicator& communicator,
       stream_(device, "specimen"),
       groups_(std::make_shared<std::vector<ParamGroup>>()),
       step_groups_(groups_) {
+    if (defects.has(Defect::slots_unordered) || defects.has(Defect::frees_unwaited) ||
+        defects.has(Defect::download_unwaited)) {
+        other_stream_.emplace(device, "specimen's other");
+    }
     if (groups.empty()) {
-        throw sim::ArgumentError("optimizer got an empty parameter list");
+        throw sim::ArgumentError("optimizer got an empty parameter list",
+                                 {{"operation", "Specimen"},
+                                  {"parameter", "groups"},
+                                  {"expected", "one group or more"},
+                                  {"found", "none"}});
     }
     for (ParamGroup& group : groups) {
         refuse_group(group);
@@ -58,7 +66,10 @@ void Specimen::refuse_group(const ParamGroup& group) const {
     for (const auto& param : group.params) {
         if (!names.insert(param->name).second) {
             throw sim::ArgumentError("some parameters appear in more than one parameter group",
-                                     {{"parameter", param->name}});
+                                     {{"operation", "add_param_group"},
+                                      {"parameter", param->name},
+                                      {"expected", "in one group"},
+                                      {"found", "in two"}});
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #include "swaplab/optim/adamw_kernel.hpp"
 #include "swaplab/optim/optimizer.hpp"
+#include "swaplab/sim/buffer.hpp"
 #include "swaplab/sim/communicator.hpp"
 #include "swaplab/sim/device.hpp"
 #include "swaplab/sim/stream.hpp"
@@ -13,7 +14,9 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace swaplab::harness {
@@ -28,6 +31,13 @@ struct ParamState {
     Moments moments;
 };
 
+/// Loads are agreed on by all ranks in four parts, like SwapAdamW's: check, read, cast, set. Where
+/// one rank fails, all throw its kind of error; nothing has changed before "set", but what "read"
+/// fills through a live template, and what is half overwritten is marked torn on all ranks.
+///
+/// Construction and add_param_group() are each rank's own, as in the original: a rank that fails
+/// there fails alone, and the others get RankLost from their next collective. So is step(), which
+/// marks nothing when it fails.
 class Specimen final : public optim::Optimizer {
   public:
     Specimen(sim::Device& device, sim::Communicator& communicator,
@@ -43,8 +53,11 @@ class Specimen final : public optim::Optimizer {
     [[nodiscard]] std::vector<optim::ParamGroup>& param_groups() noexcept override;
     void add_param_group(optim::ParamGroup group) override;
     void init_state() override;
-    [[nodiscard]] bool torn() const noexcept override { return torn_; }
-    void mark_torn() noexcept override { torn_ = !defects_.has(Defect::tear_unmarked); }
+    [[nodiscard]] bool torn() const noexcept override { return state_torn_ || parameters_torn_; }
+    [[nodiscard]] bool parameters_torn() const noexcept override { return parameters_torn_; }
+    void set_parameters_torn(bool torn) noexcept override {
+        parameters_torn_ = torn && !defects_.has(Defect::tear_unmarked);
+    }
 
   private:
     /// What a load is about to put into one parameter's state.
@@ -80,9 +93,13 @@ class Specimen final : public optim::Optimizer {
                       std::vector<optim::Mismatch>& found) const;
 
     // load.cpp
+    void mark_torn() noexcept { state_torn_ = !defects_.has(Defect::tear_unmarked); }
     void fill(optim::StateDict& into, optim::StateSource& source,
               const optim::LoadOptions& options) const;
-    void adopt(const optim::StateDict& saved, const optim::LoadOptions& options);
+    void adopt(const std::string& purpose, const optim::StateDict& saved,
+               const optim::LoadOptions& options);
+    [[nodiscard]] std::vector<std::pair<const optim::Parameter*, Incoming>> cast_all(
+        const optim::StateDict& saved) const;
     [[nodiscard]] Incoming cast(const optim::Parameter& param, const optim::Dict* saved) const;
     void settle(const optim::Parameter& param, ParamState& state, Incoming& incoming);
     void settle_moment(const optim::Parameter& param, std::size_t kind, optim::Tensor& live,
@@ -95,6 +112,8 @@ class Specimen final : public optim::Optimizer {
     sim::Communicator* communicator_;
     DefectSet defects_;
     mutable sim::Stream stream_;
+    /// With defects that free or download on a stream of its own.
+    std::optional<sim::Stream> other_stream_;
     /// What param_groups() shows. Like PyTorch's, the object may be replaced by a load.
     std::shared_ptr<std::vector<optim::ParamGroup>> groups_;
     /// What step() walks: the same object, or with stale_groups the one of before the first load.
@@ -102,7 +121,10 @@ class Specimen final : public optim::Optimizer {
     std::map<std::string, ParamState> state_;
     /// The moments of construction: what step() uses with stale_moments.
     std::map<std::string, Moments> first_moments_;
-    bool torn_ = false;
+    /// Device copies that step() made and has not given back.
+    std::vector<sim::DeviceBuffer> slots_;
+    bool state_torn_ = false;
+    bool parameters_torn_ = false;
 };
 
 /// The value of a step tensor.

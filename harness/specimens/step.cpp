@@ -1,6 +1,5 @@
 #include "specimens/specimen.hpp"
 
-#include "swaplab/sim/buffer.hpp"
 #include "swaplab/sim/error.hpp"
 
 #include <fmt/format.h>
@@ -44,16 +43,31 @@ class Visit {
 
     [[nodiscard]] std::byte* address() const noexcept { return address_; }
 
-    void leave() {
+    /// Downloads the moment on `stream`, which does not wait for the update if that is another one.
+    void download(sim::StreamRef stream) {
         if (host_ == nullptr) {
             return;
         }
+        stream_ = stream;
         device_->copy_async(host_, address_, home_->bytes(), sim::CopyDirection::device_to_host,
                             stream_);
         if (staging_) {
             device_->synchronize(stream_);
             home_->write(0, staging_->read(0, home_->bytes()).bytes());
         }
+    }
+
+    /// Returns the device copy, which nobody needs any more. It will be freed on `stream`.
+    sim::DeviceBuffer leave(sim::StreamRef stream, bool waits) {
+        if (host_ != nullptr && stream != stream_) {
+            if (waits) {
+                const sim::Event done(*device_);
+                device_->record(done, stream_);
+                device_->wait(stream, done);
+            }
+            slot_.set_stream(stream);
+        }
+        return std::move(slot_);
     }
 
   private:
@@ -69,8 +83,15 @@ class Visit {
 /// PyTorch's words when a loaded moment does not fit its parameter.
 void require_shape(const Parameter& param, const char* key, const Tensor& moment) {
     if (!moment.defined()) {
-        throw sim::ArgumentError(fmt::format("{}: no {}, though amsgrad is on", param.name, key),
-                                 {{"parameter", param.name}, {"key", key}, {"found", "missing"}});
+        throw sim::ArgumentError(
+            fmt::format("{}: no {}, though amsgrad is on: load a state dict that was saved with "
+                        "amsgrad, or switch it off",
+                        param.name, key),
+            {{"operation", "step"},
+             {"parameter", param.name},
+             {"key", key},
+             {"expected", optim::to_string(param.data.local_shape())},
+             {"found", "missing"}});
     }
     if (moment.local_shape() == param.data.local_shape()) {
         return;
@@ -90,11 +111,16 @@ void require_shape(const Parameter& param, const char* key, const Tensor& moment
 }  // namespace
 
 void Specimen::step() {
-    if (torn_) {
+    if (torn()) {
         throw optim::TornState(
-            "step: the state is partly overwritten by a load that failed; load a "
-            "complete state first",
+            fmt::format("rank {}: step refused: parameters or moments are half overwritten by a "
+                        "load that failed\n  do  load a complete checkpoint first",
+                        communicator_->rank()),
             {{"operation", "step"}, {"rank", fmt::format("rank {}", communicator_->rank())}});
+    }
+    const bool leaks = defects_.has(Defect::slots_leak);
+    if (!leaks) {
+        slots_.clear();
     }
     for (const ParamGroup& group : *step_groups_) {
         if (defects_.has(Defect::step_per_group)) {
@@ -102,11 +128,20 @@ void Specimen::step() {
         }
         for (const auto& param : group.params) {
             if (param->has_grad && find_state(*param) != nullptr) {
+                if (!leaks && !defects_.has(Defect::slots_pile_up)) {
+                    slots_.clear();
+                }
                 update(*param, group.options);
             }
         }
     }
     device_->synchronize(stream_.ref());
+    if (defects_.has(Defect::download_unwaited)) {
+        device_->synchronize(other_stream_->ref());
+    }
+    if (!leaks && !defects_.has(Defect::slots_stay)) {
+        slots_.clear();
+    }
 }
 
 void Specimen::advance_group(const ParamGroup& group) {
@@ -144,8 +179,11 @@ void Specimen::update(const Parameter& param, const AdamWOptions& options) {
         addresses[kind] = visits.back().address();
     }
     launch(param, optim::adamw_scalars(options, step_value(state.step)), addresses);
+    const sim::StreamRef other = other_stream_ ? other_stream_->ref() : stream_.ref();
+    const bool downloads_there = defects_.has(Defect::download_unwaited);
     for (Visit& visit : visits) {
-        visit.leave();
+        visit.download(downloads_there ? other : stream_.ref());
+        slots_.push_back(visit.leave(other, !defects_.has(Defect::frees_unwaited)));
     }
 }
 
@@ -153,7 +191,15 @@ void Specimen::launch(const Parameter& param, const AdamWScalars& scalars,
                       const std::array<std::byte*, 3>& moments) {
     const std::uint64_t bytes = param.data.local_bytes();
     const std::int64_t count = param.data.local_numel();
-    std::byte* const data = param.data.storage().data();
+    std::byte* const home = param.data.storage().data();
+    const bool aside = defects_.has(Defect::updates_aside);
+    sim::DeviceBuffer copy;
+    if (aside) {
+        copy = sim::DeviceBuffer(*device_, bytes, stream_, param.name + ".new");
+        device_->copy_async(copy.data(), home, bytes, sim::CopyDirection::device_to_device,
+                            stream_);
+    }
+    std::byte* const data = aside ? copy.data() : home;
     std::byte* const grad = param.grad.storage().data();
     sim::Kernel kernel;
     kernel.name = "adamw";
@@ -165,6 +211,14 @@ void Specimen::launch(const Parameter& param, const AdamWScalars& scalars,
             kernel.writes.push_back({moment, bytes});
         }
     }
+    const auto device_floats = [](std::byte* address) {
+        return reinterpret_cast<float*>(address);  // NOLINT: as the storage of a tensor
+    };
+    kernel.cuda_launcher = optim::adamw_cuda_launcher(
+        {{{device_floats(data), device_floats(grad), device_floats(moments[0]),
+           device_floats(moments[1]), device_floats(moments[2])},
+          count,
+          scalars}});
     kernel.host_body = [=](const sim::DeviceAccess& access) {
         const auto floats = [&](std::byte* device_address) -> float* {
             // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast)
@@ -176,6 +230,10 @@ void Specimen::launch(const Parameter& param, const AdamWScalars& scalars,
                             count, scalars);
     };
     device_->launch(std::move(kernel), stream_);
+    if (aside) {
+        device_->copy_async(home, data, bytes, sim::CopyDirection::device_to_device, stream_);
+        slots_.push_back(std::move(copy));
+    }
 }
 
 }  // namespace swaplab::harness

@@ -2,6 +2,9 @@
 
 #include "swaplab/sim/mutant.hpp"
 
+#include <map>
+#include <string>
+
 namespace swaplab::harness {
 
 using optim::Mismatch;
@@ -28,14 +31,18 @@ bool is_split(const Tensor& data) {
 
 std::vector<Mismatch> find_plain_moments(const optim::StateDict& state,
                                          const std::vector<optim::ParamGroup>& groups, int rank) {
+    std::map<std::string, const optim::Dict*> leaves_of;
+    for (const auto& [fqn, leaves] : state.state) {
+        leaves_of.emplace(fqn, &leaves);
+    }
     std::vector<Mismatch> found;
     for (const optim::ParamGroup& group : groups) {
         for (const optim::ParameterPtr& param : group.params) {
-            const optim::Dict* leaves = state.find(param->name);
-            if (leaves == nullptr || !is_split(param->data)) {
+            const auto leaves = leaves_of.find(param->name);
+            if (leaves == leaves_of.end() || !is_split(param->data)) {
                 continue;
             }
-            for (const auto& [key, value] : leaves->items) {
+            for (const auto& [key, value] : leaves->second->items) {
                 const auto* tensor = value.get_if<Tensor>();
                 const auto* name = key.get_if<std::string>();
                 if (tensor == nullptr || name == nullptr || *name == "step" || tensor->shard() ||

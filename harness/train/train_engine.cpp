@@ -22,6 +22,9 @@ using optim::StateDict;
 
 namespace {
 
+constexpr std::string_view save_name = "TrainEngine::save_dcp";
+constexpr std::string_view load_name = "TrainEngine::load_dcp";
+
 constexpr std::string_view torn_note =
     "parameters or optimizer state may be partly overwritten: load a complete checkpoint before "
     "the next step or save (staging = shadow keeps the old state when a load fails)";
@@ -46,6 +49,12 @@ struct TrainEngine::Load {
     LoadOptions options;
     bool shadow = false;
     bool wants_state = false;
+    std::string directory;
+
+    /// What an agreement on `phase` is about.
+    [[nodiscard]] std::string purpose(std::string_view phase) const {
+        return fmt::format("{} of {}: {}", load_name, directory, phase);
+    }
 };
 
 TrainEngine::TrainEngine(sim::Device& device, sim::Communicator& communicator, Storage& storage,
@@ -67,7 +76,7 @@ void TrainEngine::enter(std::string_view phase) const {
 SaveReport TrainEngine::save_dcp(const std::string& directory, const SaveRequest& request) {
     Dict tree;
     StateDict state;
-    sim::agree(*communicator_, "save", [&] {
+    sim::agree(*communicator_, fmt::format("{} of {}: collect", save_name, directory), [&] {
         refuse_torn(request);
         if (request.model) {
             Dict model;
@@ -83,8 +92,10 @@ SaveReport TrainEngine::save_dcp(const std::string& directory, const SaveRequest
     });
     if (request.optimizer && options_.checks == Checks::full) {
         optim::refuse_together(
-            *communicator_, directory,
-            find_plain_moments(state, optimizer_->param_groups(), communicator_->rank()));
+            *communicator_, std::string(save_name), directory,
+            find_plain_moments(state, optimizer_->param_groups(), communicator_->rank()),
+            "give each moment the shard metadata of its parameter (Tensor::shard), then save "
+            "again");
     }
     SaveOptions save;
     save.chunk_bytes = options_.chunk_bytes;
@@ -93,22 +104,26 @@ SaveReport TrainEngine::save_dcp(const std::string& directory, const SaveRequest
 }
 
 void TrainEngine::refuse_torn(const SaveRequest& request) const {
-    const bool torn = (request.model && model_torn_) || (request.optimizer && optimizer_->torn());
+    const bool model_torn = model_torn_ || optimizer_->parameters_torn();
+    const bool torn = (request.model && model_torn) || (request.optimizer && optimizer_->torn());
     if (torn && !SWAPLAB_MUTANT("engine.save_torn")) {
         throw optim::TornState(
-            fmt::format("save: rank {} holds state that a failed load left partly overwritten; "
-                        "load a complete checkpoint first",
-                        communicator_->rank()),
-            {{"operation", "save"}, {"rank", fmt::format("rank {}", communicator_->rank())}});
+            fmt::format("rank {}: {} refused: {} are half overwritten by a load or step that "
+                        "failed\n  do  load a complete checkpoint first",
+                        communicator_->rank(), save_name,
+                        model_torn ? "parameters" : "moments and steps"),
+            {{"operation", std::string(save_name)},
+             {"rank", fmt::format("rank {}", communicator_->rank())}});
     }
 }
 
 void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& request) {
     Load load;
+    load.directory = directory;
     load.options = options_of(request);
     load.shadow = request.staging == LoadOptions::Staging::shadow;
     load.wants_state = request.optimizer && (request.load_states || request.load_args);
-    sim::agree(*communicator_, "load", [&] {
+    sim::agree(*communicator_, load.purpose("plan"), [&] {
         enter("plan");
         load.checkpoint.emplace(*storage_, directory);
         load.reader.emplace(*load.checkpoint, options_.checks);
@@ -116,22 +131,22 @@ void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& requ
             load.model.emplace(*device_, model_, *load.reader, options_.chunk_bytes);
         }
     });
-    validate(load, directory);
+    validate(load);
     if (load.shadow) {
         apply_shadowed(load);
     } else {
         apply_in_place(load);
     }
-    model_torn_ = model_torn_ && !request.model;
-    if (model_torn_) {
-        optimizer_->mark_torn();  // loaded alone: the parameters that it would step are still torn
+    if (request.model) {
+        model_torn_ = false;
+        optimizer_->set_parameters_torn(false);
     }
 }
 
 /// Everything that any rank refuses is known to all before the first byte changes on any.
-void TrainEngine::validate(Load& load, const std::string& directory) {
+void TrainEngine::validate(Load& load) {
     std::vector<Mismatch> found;
-    sim::agree(*communicator_, "load", [&] {
+    sim::agree(*communicator_, load.purpose("validate"), [&] {
         enter("validate");
         if (load.model && !SWAPLAB_MUTANT("engine.model_unchecked")) {
             found = load.model->check();
@@ -140,8 +155,8 @@ void TrainEngine::validate(Load& load, const std::string& directory) {
             check_optimizer(load, found);
         }
     });
-    optim::refuse_together(*communicator_, directory, found);
-    sim::agree(*communicator_, "load", [&] {
+    optim::refuse_together(*communicator_, std::string(load_name), load.directory, found);
+    sim::agree(*communicator_, load.purpose("prepare"), [&] {
         enter("apply");
         if (load.model) {
             load.model->prepare();
@@ -174,11 +189,12 @@ void TrainEngine::apply_in_place(Load& load) {
         }
         if (load.model) {
             overwrites_parameters = true;
-            sim::agree(*communicator_, "load: read parameters", [&] { load.model->read(); });
+            sim::agree(*communicator_, load.purpose("read parameters"),
+                       [&] { load.model->read(); });
         }
     } catch (...) {
         if (overwrites_parameters) {
-            tear(load);
+            tear();
         } else if (!optimizer_->torn()) {
             throw;
         }
@@ -188,7 +204,7 @@ void TrainEngine::apply_in_place(Load& load) {
 
 void TrainEngine::apply_shadowed(Load& load) {
     if (load.model) {
-        sim::agree(*communicator_, "load: read parameters",
+        sim::agree(*communicator_, load.purpose("read parameters"),
                    [&] { load.model->read_into_shadow(); });
     }
     if (load.source) {
@@ -198,18 +214,19 @@ void TrainEngine::apply_shadowed(Load& load) {
         return;
     }
     try {
-        sim::agree(*communicator_, "load: write parameters", [&] { load.model->write_shadow(); });
+        sim::agree(*communicator_, load.purpose("write parameters"),
+                   [&] { load.model->write_shadow(); });
     } catch (...) {
-        tear(load);
+        tear();
         sim::rethrow_with_note(std::current_exception(), torn_note);
     }
 }
 
-/// A failed apply: parameters and state no longer belong together on any rank.
-void TrainEngine::tear(const Load& load) {
+/// Parameters may be partly overwritten on any rank: no rank may step or save them.
+void TrainEngine::tear() {
     model_torn_ = true;
-    if (load.source && !SWAPLAB_MUTANT("engine.no_tear")) {
-        optimizer_->mark_torn();
+    if (!SWAPLAB_MUTANT("engine.no_tear")) {
+        optimizer_->set_parameters_torn(true);
     }
 }
 

@@ -83,11 +83,11 @@ struct AdamW::State {
     ParamTable table;
     sim::Stream stream;
     Moments moments;
-    bool torn = false;
+    TornMarks torn;
 };
 
 AdamW::AdamW(sim::Device& device, sim::Communicator& communicator, std::vector<ParamGroup> groups) {
-    sim::agree(communicator, "construct AdamW",
+    sim::agree(communicator, "AdamW::AdamW",
                [&] { state_ = std::make_unique<State>(device, communicator, std::move(groups)); });
 }
 
@@ -106,7 +106,7 @@ void AdamW::step() {
             state.device.synchronize(state.stream);
         }
     } catch (...) {
-        state.torn = true;
+        state.torn = {true, true};
         throw;
     }
     for (const ParamId id : stepped) {
@@ -124,7 +124,7 @@ void AdamW::init_state() {
 }
 
 StateDict AdamW::state_dict(Snapshot how) const {
-    refuse_torn(state_->torn, state_->table.rank(), "state_dict");
+    refuse_torn({state_->torn.state, false}, state_->table.rank(), "state_dict");
     return make_state_dict(
         state_->table, [&](ParamId id) { return state_->moments[id]; }, how);
 }
@@ -135,7 +135,8 @@ std::vector<Mismatch> AdamW::check(const StateSource& source, const LoadOptions&
 
 void AdamW::load(StateSource& source, const LoadOptions& options) {
     State& state = *state_;
-    const LoadPlan plan = make_load_plan(source, options, state.table, state.communicator);
+    const LoadCall call{"AdamW::load", source, options, state.communicator};
+    const LoadPlan plan = make_load_plan(call, state.table);
     if (options.load_states) {
         std::vector<ParamId> restored;
         for (ParamId id = 0; id < state.table.size(); ++id) {
@@ -144,8 +145,7 @@ void AdamW::load(StateSource& source, const LoadOptions& options) {
             }
         }
         State::Moments next;
-        sim::agree(state.communicator, "load: allocate moments",
-                   [&] { next = state.with_state_for(restored); });
+        call.agree("allocate moments", [&] { next = state.with_state_for(restored); });
         std::vector<MomentLoad> loads;
         for (const ParamId id : restored) {
             const std::vector<std::string> keys = state.table.moment_keys(id);
@@ -153,7 +153,7 @@ void AdamW::load(StateSource& source, const LoadOptions& options) {
                 loads.push_back({state.table.parameter(id).name, keys[kind], next[id][kind]});
             }
         }
-        apply_moments(source, loads, options.staging, state.device, state.communicator, state.torn);
+        apply_moments(call, loads, state.device, state.torn.state);
         for (ParamId id = 0; id < state.table.size(); ++id) {
             state.moments[id] = plan.steps[id] ? std::move(next[id]) : std::vector<Tensor>{};
         }
@@ -173,17 +173,22 @@ std::vector<ParamGroup>& AdamW::param_groups() noexcept {
 
 void AdamW::add_param_group(ParamGroup group) {
     State& state = *state_;
-    sim::agree(state.communicator, "add_param_group", [&] { state.table.check_group(group); });
+    sim::agree(state.communicator, "AdamW::add_param_group",
+               [&] { state.table.check_group(group); });
     state.table.append(std::move(group));
     state.moments.resize(state.table.size());
 }
 
 bool AdamW::torn() const noexcept {
-    return state_->torn;
+    return state_->torn.any();
 }
 
-void AdamW::mark_torn() noexcept {
-    state_->torn = true;
+bool AdamW::parameters_torn() const noexcept {
+    return state_->torn.parameters;
+}
+
+void AdamW::set_parameters_torn(bool torn) noexcept {
+    state_->torn.parameters = torn;
 }
 
 }  // namespace swaplab::optim

@@ -25,7 +25,7 @@ AdamWScalars adamw_scalars(const AdamWOptions& options, std::int64_t step) {
     const double bias_correction1 = 1.0 - power(options.beta1, step);
     const double bias_correction2 = 1.0 - power(options.beta2, step);
     AdamWScalars scalars;
-    scalars.decay = static_cast<float>(options.lr * options.weight_decay);
+    scalars.decay_factor = static_cast<float>(1.0 - options.lr * options.weight_decay);
     scalars.beta1_complement = static_cast<float>(1.0 - options.beta1);
     scalars.beta1 = static_cast<float>(options.beta1);
     scalars.beta2_complement = static_cast<float>(1.0 - options.beta2);

@@ -1,6 +1,5 @@
 #include "load/apply_moments.hpp"
 
-#include "swaplab/sim/agreement.hpp"
 #include "swaplab/sim/buffer.hpp"
 #include "swaplab/sim/mutant.hpp"
 
@@ -64,17 +63,17 @@ void for_each_shadow(const std::vector<MomentLoad>& loads, std::span<std::byte> 
     }
 }
 
-void apply_shadowed(StateSource& source, const std::vector<MomentLoad>& loads, sim::Device& device,
-                    sim::Communicator& communicator, bool& torn) {
+void apply_shadowed(const LoadCall& call, const std::vector<MomentLoad>& loads, sim::Device& device,
+                    bool& torn) {
     std::optional<sim::HostBuffer> shadow;
-    sim::agree(communicator, "load: read moments", [&] {
+    call.agree("read moments", [&] {
         shadow.emplace(device, sum_bytes(loads), "shadow");
         for_each_shadow(loads, shadow->bytes(), [&](const MomentLoad& load, auto part) {
-            read_part(source, load, communicator.rank(), 0, part);
+            read_part(call.source, load, call.communicator.rank(), 0, part);
         });
     });
     torn = true;
-    sim::agree(communicator, "load: replace moments", [&] {
+    call.agree("replace moments", [&] {
         for_each_shadow(loads, shadow->bytes(), [](const MomentLoad& load, auto part) {
             load.live.storage().write(0, part);
         });
@@ -84,22 +83,23 @@ void apply_shadowed(StateSource& source, const std::vector<MomentLoad>& loads, s
 
 }  // namespace
 
-void apply_moments(StateSource& source, const std::vector<MomentLoad>& loads,
-                   LoadOptions::Staging staging, sim::Device& device,
-                   sim::Communicator& communicator, bool& torn) {
-    if (staging == LoadOptions::Staging::shadow && !SWAPLAB_MUTANT("load.shadow")) {
-        apply_shadowed(source, loads, device, communicator, torn);
+void apply_moments(const LoadCall& call, const std::vector<MomentLoad>& loads, sim::Device& device,
+                   bool& torn) {
+    const bool shadowed = call.options.staging == LoadOptions::Staging::shadow;
+    if (shadowed && !SWAPLAB_MUTANT("load.shadow")) {
+        apply_shadowed(call, loads, device, torn);
         return;
     }
     std::optional<sim::HostBuffer> block;
-    sim::agree(communicator, "load: allocate a block", [&] {
+    call.agree("allocate a block", [&] {
         block.emplace(device, std::min(largest_bytes(loads), block_bytes_max), "load block");
     });
     if (!SWAPLAB_MUTANT("load.torn_mark")) {
         torn = true;
     }
-    sim::agree(communicator, "load: read moments",
-               [&] { read_in_blocks(source, loads, communicator.rank(), block->bytes()); });
+    call.agree("read moments", [&] {
+        read_in_blocks(call.source, loads, call.communicator.rank(), block->bytes());
+    });
     torn = false;
 }
 

@@ -2,8 +2,8 @@
 
 /// The last part of a load: bytes from the source into live moments.
 
-#include "swaplab/optim/optimizer.hpp"
-#include "swaplab/sim/communicator.hpp"
+#include "load/load_plan.hpp"
+
 #include "swaplab/sim/device.hpp"
 
 #include <string>
@@ -24,8 +24,7 @@ struct MomentLoad {
 /// With Staging::shadow everything is read into host memory first ("shadow" on the ledger), and
 /// live moments change only when all ranks have theirs. Throws on all ranks when reading fails on
 /// one.
-void apply_moments(StateSource& source, const std::vector<MomentLoad>& loads,
-                   LoadOptions::Staging staging, sim::Device& device,
-                   sim::Communicator& communicator, bool& torn);
+void apply_moments(const LoadCall& call, const std::vector<MomentLoad>& loads, sim::Device& device,
+                   bool& torn);
 
 }  // namespace swaplab::optim

@@ -1,7 +1,7 @@
-#include "load/group_reader.hpp"
 #include "load/load_plan.hpp"
 #include "load/step_value.hpp"
 
+#include "swaplab/optim/saved_group.hpp"
 #include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>

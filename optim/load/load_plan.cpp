@@ -1,9 +1,9 @@
 #include "load/load_plan.hpp"
 
-#include "load/group_reader.hpp"
 #include "load/step_value.hpp"
 
 #include "swaplab/optim/refusal.hpp"
+#include "swaplab/optim/saved_group.hpp"
 #include "swaplab/sim/agreement.hpp"
 #include "swaplab/sim/message.hpp"
 #include "swaplab/sim/mutant.hpp"
@@ -70,8 +70,7 @@ std::vector<Mismatch> disagreements(const std::vector<std::string>& messages) {
     return found;
 }
 
-void compare_steps(const std::vector<Step>& steps, const ParamTable& table,
-                   const std::string& subject, sim::Communicator& communicator) {
+void compare_steps(const LoadCall& call, const std::vector<Step>& steps, const ParamTable& table) {
     if (SWAPLAB_MUTANT("load.steps_agree")) {
         return;
     }
@@ -81,36 +80,46 @@ void compare_steps(const std::vector<Step>& steps, const ParamTable& table,
         mine.put(table.parameter(id).name);
         mine.put(step_text(steps[id]));
     }
-    std::vector<Mismatch> found = disagreements(communicator.all_gather_object(mine.bytes()));
+    std::vector<Mismatch> found = disagreements(
+        call.communicator.all_gather_object(mine.bytes(), call.purpose("compare steps")));
     if (!found.empty()) {
-        throw CheckpointRejected(subject, communicator.size(), std::move(found));
+        throw CheckpointRejected(call.operation, call.source.name(), call.communicator.size(),
+                                 std::move(found));
     }
 }
 
 }  // namespace
 
-LoadPlan make_load_plan(StateSource& source, const LoadOptions& options, const ParamTable& table,
-                        sim::Communicator& communicator) {
+void LoadCall::agree(const std::string& phase, const std::function<void()>& work,
+                     sim::CallSite site) const {
+    sim::agree(communicator, purpose(phase), work, site);
+}
+
+std::string LoadCall::purpose(const std::string& phase) const {
+    return operation + " of " + source.name() + ": " + phase;
+}
+
+LoadPlan make_load_plan(const LoadCall& call, const ParamTable& table) {
+    StateSource& source = call.source;
     std::vector<Mismatch> refused;
-    sim::agree(communicator, "load: check",
-               [&] { refused = check_source(source, options, table); });
-    refuse_together(communicator, source.name(), refused);
+    call.agree("check", [&] { refused = check_source(source, call.options, table); });
+    refuse_together(call.communicator, call.operation, source.name(), refused);
     LoadPlan plan;
-    if (options.load_args) {
+    if (call.options.load_args) {
         for (std::size_t i = 0; i < source.param_groups().size(); ++i) {
             plan.groups.push_back(read_group(source.param_groups()[i], i).group);
         }
     }
-    if (options.load_states) {
+    if (call.options.load_states) {
         std::vector<Mismatch> found;
-        sim::agree(communicator, "load: read steps", [&] {
+        call.agree("read steps", [&] {
             for (ParamId id = 0; id < table.size(); ++id) {
                 plan.steps.push_back(
                     step_of(source, table.parameter(id).name, table.rank(), found));
             }
         });
-        refuse_together(communicator, source.name(), found);
-        compare_steps(plan.steps, table, source.name(), communicator);
+        refuse_together(call.communicator, call.operation, source.name(), found);
+        compare_steps(call, plan.steps, table);
     }
     return plan;
 }

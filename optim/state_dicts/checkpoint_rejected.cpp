@@ -39,8 +39,17 @@ std::vector<std::string> lines_of(const std::vector<Mismatch>& mismatches) {
     return lines;
 }
 
+std::string advice_for_load(const std::vector<Mismatch>& mismatches) {
+    const bool lost = std::any_of(mismatches.begin(), mismatches.end(),
+                                  [](const Mismatch& m) { return !m.lost_ranks.empty(); });
+    return lost ? "load with load_states = false, or load an older checkpoint; swaplab inspect "
+                  "shows what is left"
+                : "load state that was saved from this model and these groups, or leave it out "
+                  "(load_states, load_args = false)";
+}
+
 std::string describe(const std::string& subject, int world_size,
-                     const std::vector<Mismatch>& mismatches) {
+                     const std::vector<Mismatch>& mismatches, const std::string& advice) {
     std::string text =
         fmt::format("{} refused on {} of {} ranks; parameters, moments and steps are unchanged",
                     subject, world_size, world_size);
@@ -51,12 +60,7 @@ std::string describe(const std::string& subject, int world_size,
     if (lines.size() > lines_max) {
         text += fmt::format("\n  ... {} more", lines.size() - lines_max);
     }
-    const bool lost = std::any_of(mismatches.begin(), mismatches.end(),
-                                  [](const Mismatch& m) { return !m.lost_ranks.empty(); });
-    return text + (lost ? "\n  do  load with load_states = false, or load an older checkpoint; "
-                          "swaplab inspect shows what is left"
-                        : "\n  do  load state that was saved from this model and these groups, or "
-                          "leave it out (load_states, load_args = false)");
+    return text + "\n  do  " + (advice.empty() ? advice_for_load(mismatches) : advice);
 }
 
 void add(sim::ErrorFields& fields, const char* name, const std::string& value) {
@@ -66,8 +70,9 @@ void add(sim::ErrorFields& fields, const char* name, const std::string& value) {
     }
 }
 
-sim::ErrorFields fields_of(const std::string& subject, const std::vector<Mismatch>& mismatches) {
-    sim::ErrorFields fields{{"operation", "load"}, {"subject", subject}};
+sim::ErrorFields fields_of(const std::string& operation, const std::string& subject,
+                           const std::vector<Mismatch>& mismatches) {
+    sim::ErrorFields fields{{"operation", operation}, {"subject", subject}};
     for (const Mismatch& mismatch : mismatches) {
         add(fields, "rank", rank_name(mismatch.rank));
         add(fields, "parameter", mismatch.parameter);
@@ -83,10 +88,11 @@ sim::ErrorFields fields_of(const std::string& subject, const std::vector<Mismatc
 
 }  // namespace
 
-CheckpointRejected::CheckpointRejected(const std::string& subject, int world_size,
-                                       std::vector<Mismatch> mismatches)
-    : std::runtime_error(describe(subject, world_size, mismatches)),
+CheckpointRejected::CheckpointRejected(const std::string& operation, const std::string& subject,
+                                       int world_size, std::vector<Mismatch> mismatches,
+                                       const std::string& advice)
+    : std::runtime_error(describe(subject, world_size, mismatches, advice)),
       mismatches_(std::move(mismatches)),
-      fields_(fields_of(subject, mismatches_)) {}
+      fields_(fields_of(operation, subject, mismatches_)) {}
 
 }  // namespace swaplab::optim

@@ -41,18 +41,20 @@ void unpack(const std::string& bytes, std::vector<Mismatch>& all) {
 
 }  // namespace
 
-void refuse_together(sim::Communicator& communicator, const std::string& subject,
-                     const std::vector<Mismatch>& mine) {
+void refuse_together(sim::Communicator& communicator, const std::string& operation,
+                     const std::string& subject, const std::vector<Mismatch>& mine,
+                     const std::string& advice) {
+    const std::string purpose = operation + " of " + subject + ": refuse";
     std::vector<Mismatch> all;
     if (SWAPLAB_MUTANT("refuse.without_asking")) {
         all = mine;
     } else {
-        for (const std::string& bytes : communicator.all_gather_object(pack(mine))) {
+        for (const std::string& bytes : communicator.all_gather_object(pack(mine), purpose)) {
             unpack(bytes, all);
         }
     }
     if (!all.empty()) {
-        throw CheckpointRejected(subject, communicator.size(), std::move(all));
+        throw CheckpointRejected(operation, subject, communicator.size(), std::move(all), advice);
     }
 }
 

@@ -1,6 +1,5 @@
 #include "kernels/adamw_launch.hpp"
 #include "swap/swap_state.hpp"
-#include "table/torn_state.hpp"
 
 #include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/mutant.hpp"
@@ -160,8 +159,9 @@ void SwapAdamW::step() {
     try {
         state.run_ring(buckets, stepped);
     } catch (...) {
-        // Some buckets may have been updated and others not; nothing can tell them apart.
-        state.torn = true;
+        // Some buckets may have been updated, with their parameters, and others not; nothing can
+        // tell them apart.
+        state.torn = {true, true};
         state.drain();
         state.slots.clear();
         throw;

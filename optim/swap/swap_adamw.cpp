@@ -5,7 +5,6 @@
 #include "swap/live_moment.hpp"
 #include "swap/swap_state.hpp"
 #include "table/table_dict.hpp"
-#include "table/torn_state.hpp"
 
 #include "swaplab/sim/agreement.hpp"
 #include "swaplab/sim/error.hpp"
@@ -66,7 +65,7 @@ std::vector<Tensor> SwapAdamW::State::moments(ParamId id) const {
 
 SwapAdamW::SwapAdamW(sim::Device& device, sim::Communicator& communicator,
                      std::vector<ParamGroup> groups, const SwapAdamWOptions& options) {
-    sim::agree(communicator, "construct SwapAdamW", [&] {
+    sim::agree(communicator, "SwapAdamW::SwapAdamW", [&] {
         check_swap_options(options);
         state_ = std::make_unique<State>(device, communicator, options);
         state_->table = std::make_unique<ParamTable>(communicator.rank(), std::move(groups));
@@ -77,7 +76,7 @@ SwapAdamW::SwapAdamW(sim::Device& device, sim::Communicator& communicator,
 SwapAdamW::~SwapAdamW() = default;
 
 StateDict SwapAdamW::state_dict(Snapshot how) const {
-    refuse_torn(state_->torn, state_->table->rank(), "state_dict");
+    refuse_torn({state_->torn.state, false}, state_->table->rank(), "state_dict");
     return make_state_dict(
         *state_->table, [&](ParamId id) { return state_->moments(id); }, how);
 }
@@ -89,7 +88,8 @@ std::vector<Mismatch> SwapAdamW::check(const StateSource& source,
 
 void SwapAdamW::load(StateSource& source, const LoadOptions& options) {
     State& state = *state_;
-    const LoadPlan plan = make_load_plan(source, options, *state.table, state.communicator);
+    const LoadCall call{"SwapAdamW::load", source, options, state.communicator};
+    const LoadPlan plan = make_load_plan(call, *state.table);
     if (options.load_states) {
         std::vector<MomentLoad> loads;
         for (ParamId id = 0; id < state.table->size(); ++id) {
@@ -100,7 +100,7 @@ void SwapAdamW::load(StateSource& source, const LoadOptions& options) {
                                  plan.steps[id].has_value()});
             }
         }
-        apply_moments(source, loads, options.staging, state.device, state.communicator, state.torn);
+        apply_moments(call, loads, state.device, state.torn.state);
         apply_steps(plan, *state.table);
     }
     apply_groups(plan, *state.table);
@@ -118,7 +118,7 @@ std::vector<ParamGroup>& SwapAdamW::param_groups() noexcept {
 void SwapAdamW::add_param_group(ParamGroup group) {
     State& state = *state_;
     State::Growth growth;
-    sim::agree(state.communicator, "add_param_group", [&] {
+    sim::agree(state.communicator, "SwapAdamW::add_param_group", [&] {
         state.table->check_group(group);
         growth = state.grow(flat_parameters({group}));
     });
@@ -127,11 +127,15 @@ void SwapAdamW::add_param_group(ParamGroup group) {
 }
 
 bool SwapAdamW::torn() const noexcept {
-    return state_->torn;
+    return state_->torn.any();
 }
 
-void SwapAdamW::mark_torn() noexcept {
-    state_->torn = true;
+bool SwapAdamW::parameters_torn() const noexcept {
+    return state_->torn.parameters;
+}
+
+void SwapAdamW::set_parameters_torn(bool torn) noexcept {
+    state_->torn.parameters = torn;
 }
 
 std::uint64_t SwapAdamW::slot_bytes() const noexcept {

@@ -4,6 +4,7 @@
 
 #include "swap/bucket_plan.hpp"
 #include "table/param_table.hpp"
+#include "table/torn_state.hpp"
 
 #include "swaplab/optim/swap_adamw.hpp"
 #include "swaplab/sim/buffer.hpp"
@@ -72,7 +73,7 @@ struct SwapAdamW::State {
     sim::Stream download;
     std::vector<DeviceSlot> slots;
     std::uint64_t slot_bytes = 0;  ///< of the slots that exist
-    bool torn = false;
+    TornMarks torn;
 
   private:
     void upload_bucket(const Bucket& bucket, DeviceSlot& slot, bool reused);

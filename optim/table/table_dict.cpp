@@ -1,7 +1,5 @@
 #include "table/table_dict.hpp"
 
-#include "load/group_reader.hpp"
-
 namespace swaplab::optim {
 namespace {
 

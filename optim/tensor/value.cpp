@@ -1,5 +1,7 @@
 #include "swaplab/optim/value.hpp"
 
+#include "swaplab/sim/mutant.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -98,6 +100,24 @@ std::string_view kind_of(const Value& value) noexcept {
 
 bool same_value(const Value& a, const Value& b) {
     return std::visit(SameContent{}, a.data(), b.data());
+}
+
+Value deep_copy(const Value& value) {
+    if (const auto* tensor = value.get_if<Tensor>()) {
+        const bool copies = tensor->defined() && !SWAPLAB_MUTANT("load.copies_tensors");
+        return copies ? Value(tensor->clone_to_host()) : value;
+    }
+    Value copy = value;
+    if (auto* list = copy.get_if<List>()) {
+        std::transform(list->items.begin(), list->items.end(), list->items.begin(), deep_copy);
+    } else if (auto* tuple = copy.get_if<Tuple>()) {
+        std::transform(tuple->items.begin(), tuple->items.end(), tuple->items.begin(), deep_copy);
+    } else if (auto* dict = copy.get_if<Dict>()) {
+        for (auto& [key, item] : dict->items) {
+            item = deep_copy(item);
+        }
+    }
+    return copy;
 }
 
 }  // namespace swaplab::optim

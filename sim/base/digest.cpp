@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "swaplab/sim/assert.hpp"
-#include "swaplab/sim/random.hpp"
 
 namespace swaplab::sim {
 
@@ -46,8 +45,6 @@ std::string sha256_hex(std::span<const std::byte> bytes) {
     sha.update(bytes);
     return sha.finish_hex();
 }
-
-void RollingDigest::add(std::uint64_t value) noexcept { value_ = hash_mix(value_, value); }
 
 void RollingDigest::add(std::string_view text) noexcept {
     add(std::as_bytes(std::span(text.data(), text.size())));

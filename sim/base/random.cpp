@@ -7,29 +7,19 @@ namespace {
 
 constexpr std::uint64_t golden_gamma = 0x9e3779b97f4a7c15ULL;
 
-std::uint64_t finalise(std::uint64_t z) noexcept {
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31U);
-}
-
 }  // namespace
-
-std::uint64_t hash_mix(std::uint64_t a, std::uint64_t b) noexcept {
-    return finalise(finalise(a + golden_gamma) ^ (b + golden_gamma));
-}
 
 std::uint64_t hash_text(std::string_view text) noexcept {
     std::uint64_t hash = 0xcbf29ce484222325ULL;
     for (const char c : text) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
     }
-    return finalise(hash);
+    return split_mix(hash);
 }
 
 std::uint64_t Rng::next() noexcept {
     state_ += golden_gamma;
-    return finalise(state_);
+    return split_mix(state_);
 }
 
 std::uint64_t Rng::below(std::uint64_t bound) noexcept {

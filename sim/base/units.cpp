@@ -12,6 +12,12 @@ std::string with_thousands(std::uint64_t value) {
     return digits;
 }
 
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many) {
+    const bool add_s = count != 1 && many.empty();
+    return fmt::format("{} {}{}", with_thousands(count), count == 1 || add_s ? one : many,
+                       add_s ? "s" : "");
+}
+
 std::string format_bytes(std::uint64_t bytes) {
     using namespace literals;
     if (bytes < 1_MiB) {

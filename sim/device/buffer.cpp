@@ -103,6 +103,7 @@ HostBuffer::HostBuffer(Device& device, std::uint64_t bytes, std::string_view tag
     size_ = bytes;
     ledger_ = &device.ledger();
     id_ = ledger_->charge(MemoryKind::host, bytes, bytes, tag, site);
+    ledger_->occupy(id_);
 }
 
 HostBuffer::~HostBuffer() {

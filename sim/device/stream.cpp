@@ -4,7 +4,8 @@
 
 namespace swaplab::sim {
 
-Stream::Stream(Device& device, std::string_view name) : ref_(device.create_stream(name)) {}
+Stream::Stream(Device& device, std::string_view name, StreamKind kind)
+    : ref_(device.create_stream(name, kind)) {}
 
 Stream::~Stream() {
     if (ref_) {

@@ -16,18 +16,6 @@ constexpr std::size_t index(Enum value) noexcept {
 
 constexpr std::size_t charged = index(Lifetime::charged);
 
-template <class Tags>
-std::vector<Holder> largest_first(const Tags& tags) {
-    std::vector<Holder> holders;
-    for (const auto& [tag, sum] : tags) {
-        holders.push_back({tag, sum.requested_bytes, sum.rounded_bytes, {}});
-    }
-    std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
-        return a.requested_bytes > b.requested_bytes;
-    });
-    return holders;
-}
-
 }  // namespace
 
 std::string_view name_of(MemoryKind kind) noexcept {
@@ -42,52 +30,85 @@ std::string_view name_of(MemoryKind kind) noexcept {
     return "host";
 }
 
+MemoryLedger::TagId MemoryLedger::intern(std::string_view tag) {
+    const auto found = tag_ids_.find(tag);
+    if (found != tag_ids_.end()) {
+        return found->second;
+    }
+    const auto id = static_cast<TagId>(tag_texts_.size());
+    tag_ids_.emplace(tag_texts_.emplace_back(tag), id);
+    return id;
+}
+
+MemoryLedger::Entry& MemoryLedger::entry(Id id) {
+    const std::uint64_t place = id & 0xffffffffU;
+    SWAPLAB_ASSERT(place < entries_.size() && entries_[place].generation == id >> 32U &&
+                       !entries_[place].vacated,
+                   "allocation " + std::to_string(id) + " is not charged");
+    return entries_[place];
+}
+
 MemoryLedger::Id MemoryLedger::charge(MemoryKind kind, std::uint64_t requested_bytes,
                                       std::uint64_t rounded_bytes, std::string_view tag,
                                       CallSite site) {
     SWAPLAB_ASSERT(requested_bytes > 0 && rounded_bytes >= requested_bytes,
                    "an allocation of " + std::to_string(requested_bytes) + " B charged as " +
                        std::to_string(rounded_bytes) + " B");
-    const Id id = next_id_++;
-    const Entry& entry =
-        entries_
-            .emplace(id, Entry{kind, requested_bytes, rounded_bytes, std::string(tag), site, true})
-            .first->second;
-    TagSum& sum = tags_[index(kind)][entry.tag];
-    sum.requested_bytes += requested_bytes;
-    sum.rounded_bytes += rounded_bytes;
-    add(Lifetime::occupied, entry);
+    if (unused_.empty()) {
+        unused_.push_back(static_cast<std::uint32_t>(entries_.size()));
+        entries_.emplace_back();
+    }
+    const std::uint32_t place = unused_.back();
+    unused_.pop_back();
+    Entry& entry = entries_[place];
+    entry = {entry.generation + 1, kind,          true, false, false, intern(tag), ++charges_,
+             requested_bytes,      rounded_bytes, site};
+    Tags& tags = tags_[index(kind)];
+    if (entry.tag >= tags.size()) {
+        tags.resize(entry.tag + std::size_t{1});
+    }
+    held_tags_[index(kind)] += tags[entry.tag].requested_bytes == 0 ? 1U : 0U;
+    tags[entry.tag].requested_bytes += requested_bytes;
+    tags[entry.tag].rounded_bytes += rounded_bytes;
+    ++tags[entry.tag].count;
+    ++live_[index(kind)];
     add(Lifetime::charged, entry);
-    return id;
+    return Id{entry.generation} << 32U | place;
+}
+
+void MemoryLedger::occupy(Id id) noexcept {
+    Entry& fresh = entry(id);
+    SWAPLAB_ASSERT(!fresh.occupied, "allocation " + std::to_string(id) + " is occupied already");
+    fresh.occupied = true;
+    add(Lifetime::occupied, fresh);
 }
 
 void MemoryLedger::discharge(Id id) noexcept {
-    const auto found = entries_.find(id);
-    SWAPLAB_ASSERT(found != entries_.end() && found->second.charged,
-                   "allocation " + std::to_string(id) + " is not charged");
-    Entry& entry = found->second;
-    leave_peak(entry.kind);
-    Tags& tags = tags_[index(entry.kind)];
-    const auto tag = tags.find(entry.tag);
-    SWAPLAB_ASSERT(tag != tags.end() && tag->second.requested_bytes >= entry.requested_bytes,
-                   "tag " + entry.tag + " holds less than its allocation");
+    Entry& gone = entry(id);
+    SWAPLAB_ASSERT(gone.charged, "allocation " + std::to_string(id) + " is not charged");
+    leave_peak(gone.kind);
+    TagSum& sum = tags_[index(gone.kind)][gone.tag];
+    SWAPLAB_ASSERT(sum.requested_bytes >= gone.requested_bytes,
+                   "tag " + tag_texts_[gone.tag] + " holds less than its allocation");
     if (!SWAPLAB_MUTANT("ledger.tag_stays")) {
-        tag->second.requested_bytes -= entry.requested_bytes;
-        tag->second.rounded_bytes -= entry.rounded_bytes;
+        sum.requested_bytes -= gone.requested_bytes;
+        sum.rounded_bytes -= gone.rounded_bytes;
+        --sum.count;
     }
-    if (tag->second.requested_bytes == 0) {
-        tags.erase(tag);
-    }
-    entry.charged = false;
-    subtract(Lifetime::charged, entry);
+    held_tags_[index(gone.kind)] -= sum.requested_bytes == 0 ? 1U : 0U;
+    gone.charged = false;
+    --live_[index(gone.kind)];
+    subtract(Lifetime::charged, gone);
 }
 
 void MemoryLedger::vacate(Id id) noexcept {
-    const auto found = entries_.find(id);
-    SWAPLAB_ASSERT(found != entries_.end() && !found->second.charged,
-                   "allocation " + std::to_string(id) + " is still charged");
-    subtract(Lifetime::occupied, found->second);
-    entries_.erase(found);
+    Entry& gone = entry(id);
+    SWAPLAB_ASSERT(!gone.charged, "allocation " + std::to_string(id) + " is still charged");
+    SWAPLAB_ASSERT(gone.occupied, "allocation " + std::to_string(id) + " is not occupied");
+    subtract(Lifetime::occupied, gone);
+    gone.occupied = false;
+    gone.vacated = true;
+    unused_.push_back(static_cast<std::uint32_t>(id & 0xffffffffU));
 }
 
 std::uint64_t MemoryLedger::now(MemoryKind kind, Size size, Lifetime lifetime) const noexcept {
@@ -98,28 +119,59 @@ std::uint64_t MemoryLedger::peak(MemoryKind kind, Size size, Lifetime lifetime) 
     return peak_from(0, kind, size, lifetime);
 }
 
+std::uint64_t MemoryLedger::pending_bytes(MemoryKind kind) const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Entry& each : entries_) {
+        bytes += each.kind == kind && !each.charged && !each.vacated ? each.rounded_bytes : 0;
+    }
+    return bytes;
+}
+
 std::uint64_t MemoryLedger::tagged(MemoryKind kind, std::string_view tag) const {
+    const auto found = tag_ids_.find(tag);
     const Tags& tags = tags_[index(kind)];
-    const auto found = tags.find(tag);
-    return found == tags.end() ? 0 : found->second.requested_bytes;
+    return found == tag_ids_.end() || found->second >= tags.size()
+               ? 0
+               : tags[found->second].requested_bytes;
 }
 
 std::vector<Holder> MemoryLedger::holders(MemoryKind kind, std::size_t count_max) const {
     std::vector<const Entry*> live;
-    for (const auto& [id, entry] : entries_) {
-        if (entry.kind == kind && entry.charged) {
-            live.push_back(&entry);
+    for (const Entry& each : entries_) {
+        if (each.kind == kind && each.charged) {
+            live.push_back(&each);
         }
     }
-    std::stable_sort(live.begin(), live.end(), [](const Entry* a, const Entry* b) {
-        return std::tie(b->requested_bytes, a->tag) < std::tie(a->requested_bytes, b->tag);
-    });
-    live.resize(std::min(live.size(), count_max));
+    const std::size_t count = std::min(live.size(), count_max);
+    std::partial_sort(live.begin(), live.begin() + static_cast<std::ptrdiff_t>(count), live.end(),
+                      [this](const Entry* a, const Entry* b) {
+                          return std::tie(b->requested_bytes, tag_texts_[a->tag], a->order) <
+                                 std::tie(a->requested_bytes, tag_texts_[b->tag], b->order);
+                      });
+    live.resize(count);
     std::vector<Holder> result;
-    for (const Entry* entry : live) {
-        result.push_back({entry->tag, entry->requested_bytes, entry->rounded_bytes, entry->site});
+    for (const Entry* each : live) {
+        result.push_back(
+            {tag_texts_[each->tag], each->requested_bytes, each->rounded_bytes, each->site});
     }
     return result;
+}
+
+std::vector<Holder> MemoryLedger::largest_first(const Tags& tags) const {
+    std::vector<Holder> holders;
+    for (std::size_t id = 0; id < tags.size(); ++id) {
+        if (tags[id].requested_bytes > 0) {
+            holders.push_back({tag_texts_[id],
+                               tags[id].requested_bytes,
+                               tags[id].rounded_bytes,
+                               {},
+                               tags[id].count});
+        }
+    }
+    std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
+        return std::tie(b.requested_bytes, a.tag) < std::tie(a.requested_bytes, b.tag);
+    });
+    return holders;
 }
 
 std::vector<Holder> MemoryLedger::by_tag(MemoryKind kind) const {
@@ -131,9 +183,7 @@ std::vector<Holder> MemoryLedger::by_tag_at_peak(MemoryKind kind) const {
 }
 
 std::size_t MemoryLedger::live_count(MemoryKind kind) const noexcept {
-    return static_cast<std::size_t>(std::count_if(
-        entries_.begin(), entries_.end(),
-        [kind](const auto& item) { return item.second.kind == kind && item.second.charged; }));
+    return live_[index(kind)];
 }
 
 void MemoryLedger::add(Lifetime lifetime, const Entry& entry) noexcept {
@@ -159,11 +209,11 @@ void MemoryLedger::subtract(Lifetime lifetime, const Entry& entry) noexcept {
         std::uint64_t& value = now_[kind][index(size)][index(lifetime)];
         const std::uint64_t bytes =
             size == Size::requested ? entry.requested_bytes : entry.rounded_bytes;
-        SWAPLAB_ASSERT(value >= bytes, "the ledger would go negative at " + entry.tag);
+        SWAPLAB_ASSERT(value >= bytes, "the ledger would go negative at " + tag_texts_[entry.tag]);
         value -= bytes;
     }
-    SWAPLAB_ASSERT((now(entry.kind) == 0) == tags_[kind].empty(),
-                   "tags do not sum up to the total after " + entry.tag);
+    SWAPLAB_ASSERT((now(entry.kind) == 0) == (held_tags_[kind] == 0),
+                   "tags do not sum up to the total after " + tag_texts_[entry.tag]);
 }
 
 // A copy of the tags is taken when a peak is left, not when it is reached: a rising ledger would
@@ -179,8 +229,8 @@ void MemoryLedger::leave_peak(MemoryKind kind) {
 
 void MemoryLedger::check_tags(MemoryKind kind) const {
     std::uint64_t sum = 0;
-    for (const auto& [tag, bytes] : tags_[index(kind)]) {
-        sum += bytes.requested_bytes;
+    for (const TagSum& tag : tags_[index(kind)]) {
+        sum += tag.requested_bytes;
     }
     SWAPLAB_ASSERT(sum == now(kind), "tags sum up to " + std::to_string(sum) + " B, the total is " +
                                          std::to_string(now(kind)) + " B");

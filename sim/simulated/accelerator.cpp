@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <exception>
 #include <utility>
+#include <variant>
 
 namespace swaplab::sim {
 namespace {
@@ -37,14 +37,56 @@ std::string_view name_of(Schedule schedule) noexcept {
             return "random";
         case Schedule::latest:
             return "latest";
+        case Schedule::pct:
+            return "pct";
+        case Schedule::replay:
+            return "replay";
+        case Schedule::chosen:
+            return "chosen";
     }
     return "fifo";
 }
 
 std::optional<Schedule> schedule_from_name(std::string_view name) noexcept {
-    for (const Schedule schedule : {Schedule::fifo, Schedule::random, Schedule::latest}) {
+    for (const Schedule schedule :
+         {Schedule::fifo, Schedule::random, Schedule::latest, Schedule::pct}) {
         if (name == name_of(schedule)) {
             return schedule;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string_view name_of(AllocationPolicy policy) noexcept {
+    switch (policy) {
+        case AllocationPolicy::raw:
+            return "raw";
+        case AllocationPolicy::caching:
+            return "caching";
+        case AllocationPolicy::stream_ordered:
+            return "stream_ordered";
+    }
+    return "raw";
+}
+
+std::optional<AllocationPolicy> allocation_policy_from_name(std::string_view name) noexcept {
+    for (const AllocationPolicy policy :
+         {AllocationPolicy::raw, AllocationPolicy::caching, AllocationPolicy::stream_ordered}) {
+        if (name == name_of(policy)) {
+            return policy;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string_view name_of(PinnedPolicy policy) noexcept {
+    return policy == PinnedPolicy::exact ? "exact" : "power_of_two";
+}
+
+std::optional<PinnedPolicy> pinned_policy_from_name(std::string_view name) noexcept {
+    for (const PinnedPolicy policy : {PinnedPolicy::exact, PinnedPolicy::power_of_two}) {
+        if (name == name_of(policy)) {
+            return policy;
         }
     }
     return std::nullopt;
@@ -54,48 +96,59 @@ std::unique_ptr<SimulatedDevice> make_simulated_device(const SimulatedDeviceOpti
     return std::make_unique<Accelerator>(options);
 }
 
-void Accelerator::FreeAligned::operator()(std::byte* memory) const noexcept {
-    std::free(memory);
-}
-
 Accelerator::Accelerator(const SimulatedDeviceOptions& options)
     : SimulatedDevice(options.rank, ledger_),
       options_(options),
       arena_(arena_bytes(options)),
       address_space_(arena_.bytes()),
-      scheduler_(options.schedule, hash_mix(options.seed, static_cast<std::uint64_t>(options.rank)),
-                 [this](const Work& work) { execute(work); }),
-      touch_watch_(arena_.user(), arena_.bytes(), *this) {}
+      scheduler_(options, log_, [this](const Operation& operation) { execute(operation); }),
+      device_memory_(device_alignment_bytes),
+      pinned_memory_(pinned_alignment_bytes),
+      launches_(arena_.user(), arena_.bytes(), arena_.alias_distance_bytes(),
+                options.check_accesses ? Launches::Check::on : Launches::Check::off,
+                [this](const void* pointer) { find_undeclared(pointer); }),
+      touch_watch_(arena_.user(), arena_.bytes(), *this) {
+    if (options.allocation != AllocationPolicy::raw) {
+        pool_.emplace(options, address_space_);
+    }
+}
 
 Accelerator::~Accelerator() = default;
 
 MemoryInfo Accelerator::memory_info() const {
-    return {options_.capacity_bytes,
-            options_.capacity_bytes - ledger_.now(MemoryKind::device, Size::rounded)};
+    const std::uint64_t reserved_bytes =
+        pool_ ? pool_->reserved_bytes() : ledger_.now(MemoryKind::device, Size::rounded);
+    return {options_.capacity_bytes, options_.capacity_bytes - reserved_bytes, reserved_bytes};
 }
 
 const std::byte* Accelerator::inspect(const void* device_pointer) const {
     return static_cast<const std::byte*>(device_pointer) + arena_.alias_distance_bytes();
 }
 
+ExecutionRecord Accelerator::execution_record() const {
+    ExecutionRecord record;
+    for (const std::uint64_t id : scheduler_.order()) {
+        record.push_back({id, log_.digest(id)});
+    }
+    return record;
+}
+
 void Accelerator::finish() {
     if (std::exchange(finished_, true)) {
         return;
     }
-    find_pending_work();
+    if (!failure_) {
+        find_pending_work();
+    }
     scheduler_.run_all();
+    scheduler_.check_replayed();
     find_leaks();
     events_.for_each([this](const EventState& event) { find_unwaited(event); });
 }
 
 void Accelerator::refuse(const Caller& caller, const std::string& reason,
                          ErrorFields fields) const {
-    fields.insert(fields.begin(), {{"rank", fmt::format("rank {}", rank())},
-                                   {"operation", std::string(caller.operation)},
-                                   {"site", format_site(caller.site)}});
-    throw ArgumentError(fmt::format("{} refused: rank {}, {} ({})", caller.operation, rank(),
-                                    reason, format_site(caller.site)),
-                        std::move(fields));
+    throw refusal(rank(), caller, reason, std::move(fields));
 }
 
 Accelerator::StreamState* Accelerator::find_stream(StreamRef stream) noexcept {
@@ -103,85 +156,126 @@ Accelerator::StreamState* Accelerator::find_stream(StreamRef stream) noexcept {
 }
 
 Accelerator::StreamState& Accelerator::stream_state(StreamRef stream, const Caller& caller) {
+    check_usable(caller);
     StreamState* state = find_stream(stream);
     if (state == nullptr) {
-        refuse(caller, "the stream is not a live stream of this device");
+        refuse_bad(caller, "the stream is not a live stream of this device");
     }
     return *state;
+}
+
+Accelerator::EventState* Accelerator::find_event(EventRef event) noexcept {
+    return &event.device() == this ? events_.find(event.handle()) : nullptr;
 }
 
 Accelerator::EventState& Accelerator::event_state(EventRef event, const Caller& caller) {
-    EventState* state = &event.device() == this ? events_.find(event.handle()) : nullptr;
+    check_usable(caller);
+    EventState* state = find_event(event);
     if (state == nullptr) {
-        refuse(caller, "the event is not a live event of this device");
+        refuse_bad(caller, "the event is not a live event of this device");
     }
     return *state;
 }
 
-TraceEvent Accelerator::trace_event(std::string operation, const StreamState& stream) const {
-    return {std::move(operation), scheduler_.name(stream.lane), {}, 0, 0, {}};
-}
-
-TraceEvent Accelerator::trace_event(std::string operation, const StreamState& stream,
-                                    const Range& range) const {
-    TraceEvent event = trace_event(std::move(operation), stream);
+OperationRecord Accelerator::record_of(OperationKind kind, CallSite site, const Range& range) {
+    OperationRecord record;
+    record.kind = kind;
+    record.file = site.file;
+    record.line = site.line;
     if (range.allocation != nullptr) {
-        event.tag = range.allocation->tag;
-        event.offset_bytes = range.offset_bytes;
-        event.bytes = range.bytes;
+        record.tag = range.allocation->tag;
+        record.place = range.offset_bytes;
+        record.bytes = range.bytes;
     }
-    return event;
+    return record;
 }
 
-Touch Accelerator::issue(StreamState& stream, TraceEvent event, Work work, CallSite site,
-                         Epoch after) {
-    const Touch touch{scheduler_.next_epoch(stream.lane), log_.add(std::move(event), site)};
-    stream.clock.join(host_);
-    stream.clock.advance(touch.epoch);
-    scheduler_.issue(stream.lane, {touch.operation, after, std::move(work)});
+void Accelerator::follow_host(StreamState& stream) {
+    if (stream.host_version != host_version_) {
+        stream.clock.join(host_);
+        stream.host_version = host_version_;
+    }
+}
+
+void Accelerator::host_waited_for(Epoch mark, const VectorClock& clock) {
+    log_.add_host_wait(mark);
+    host_.join(clock);
+    ++host_version_;
+}
+
+Touch Accelerator::issue(StreamState& stream, OperationRecord& record, const Work& work) {
+    follow_default(stream, record.site());
+    return enqueue(stream, record, work);
+}
+
+Touch Accelerator::enqueue(StreamState& stream, OperationRecord& record, const Work& work) {
+    const Epoch epoch = scheduler_.next_epoch(stream.lane);
+    record.lane = epoch.lane;
+    record.sequence = epoch.sequence;
+    record.stream = stream.name;
+    const Touch touch{epoch, log_.add(record)};
+    follow_host(stream);
+    stream.clock.advance(epoch);
+    scheduler_.issue(epoch.lane, {touch.operation, record.after(), work});
     return touch;
 }
 
 void Accelerator::use(const StreamState& stream, Touch touch, std::span<const Use> uses) {
-    for (const Use& each : uses) {
-        check_use(touch, each, stream.clock);
+    if (options_.check_accesses) {
+        for (const Use& each : uses) {
+            use(stream.clock, touch, each);
+        }
     }
-    for (const Use& each : uses) {
-        Shadow& shadow = each.range.allocation->shadow;
-        const Span span{each.range.offset_bytes, each.range.offset_bytes + each.range.bytes};
-        each.access == Access::read ? shadow.read(span, touch) : shadow.write(span, touch);
+    if (touch.epoch.lane >= newest_data_.size()) {
+        newest_data_.resize(touch.epoch.lane + std::size_t{1});
     }
     newest_data_[touch.epoch.lane] = touch;
 }
 
-void Accelerator::check_use(Touch touch, const Use& use, const VectorClock& clock) {
-    const Allocation& allocation = *use.range.allocation;
+void Accelerator::use(const VectorClock& clock, Touch touch, const Use& use) {
+    Allocation& allocation = *use.range.allocation;
     const Span span{use.range.offset_bytes, use.range.offset_bytes + use.range.bytes};
-    const auto conflict = use.access == Access::read
-                              ? allocation.shadow.conflict_of_read(span, clock)
-                              : allocation.shadow.conflict_of_write(span, clock);
-    if (conflict && !SWAPLAB_MUTANT("sim.race_unchecked")) {
-        find_conflict(FindingKind::race, *conflict, touch.operation, allocation);
+    const Shadow::Verdict verdict = use.access == Access::read
+                                        ? allocation.shadow.read(span, touch, clock)
+                                        : allocation.shadow.write(span, touch, clock);
+    if (verdict.conflict && !SWAPLAB_MUTANT("sim.race_unchecked")) {
+        find_conflict(FindingKind::race, *verdict.conflict, touch.operation, allocation);
     }
-    if (use.access != Access::read || SWAPLAB_MUTANT("sim.unwritten_unchecked")) {
-        return;
-    }
-    if (const auto unwritten = allocation.shadow.unwritten(span)) {
-        find_unwritten(*unwritten, touch.operation, allocation);
+    if (verdict.unwritten && !SWAPLAB_MUTANT("sim.unwritten_unchecked")) {
+        find_unwritten(*verdict.unwritten, touch.operation, allocation);
     }
 }
 
-void Accelerator::execute(const Work& work) {
-    ExecutionContext context{ledger_, DeviceAccess(arena_.alias_distance_bytes())};
+void Accelerator::begin_downloads() {
+    if (options_.poison && !SWAPLAB_MUTANT("sim.no_in_flight_poison")) {
+        scheduler_.begin_next([](const Work& work) {
+            const auto* copy = std::get_if<CopyWork>(&work);
+            if (copy != nullptr && copy->to_host) {
+                poison_destination(*copy);
+            }
+        });
+    }
+}
+
+void Accelerator::execute(const Operation& operation) {
+    running_ = operation.id;
+    if (failure_) {
+        return skip(operation.work);
+    }
     try {
-        run(work, context);
+        run(operation.work, context());
     } catch (const std::exception& error) {
-        const std::string name =
-            std::holds_alternative<KernelWork>(work) ? std::get<KernelWork>(work).name : "";
-        throw DeviceError(fmt::format("rank {}: kernel {} failed: {}", rank(), name, error.what()),
-                          {{"rank", fmt::format("rank {}", rank())},
-                           {"operation", "launch " + name},
-                           {"reason", error.what()}});
+        failure_ = {log_.operation(operation.id), log_[operation.id].site(), error.what()};
+    }
+}
+
+// Memory is given back also on a device that is lost.
+void Accelerator::skip(const Work& work) {
+    if (const auto* kernel = std::get_if<KernelWork>(&work)) {
+        launches_.drop(kernel->launch);
+    } else if (std::holds_alternative<AllocateWork>(work) ||
+               std::holds_alternative<FreeWork>(work)) {
+        run(work, context());
     }
 }
 

@@ -7,33 +7,98 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <numeric>
 #include <utility>
 
 namespace swaplab::sim {
 
-StreamRef Accelerator::create_stream(std::string_view name) {
-    const LaneId lane = scheduler_.open(name, host_);
-    return {*this, streams_.add({lane, host_})};
+StreamRef Accelerator::create_stream(std::string_view name, StreamKind kind) {
+    check_usable({"create_stream", {}});
+    const NameId id = log_.names().intern(name);
+    return {*this, streams_.add(open(id, kind))};
+}
+
+Accelerator::StreamState Accelerator::open(NameId name, StreamKind kind) {
+    return {scheduler_.open(name, host_), name, host_, host_version_, kind, ++streams_opened_};
 }
 
 void Accelerator::destroy_stream(StreamRef stream) noexcept {
-    scheduler_.close(stream_state(stream, {"destroy_stream", {}}).lane);
+    const Caller caller{"destroy_stream", {}};
+    StreamState* state = find_stream(stream);
+    if (is_reentrant(caller)) {
+        return;
+    }
+    if (state == nullptr || stream.handle() == default_stream_) {
+        return find_not_destroyable(state == nullptr ? "dead stream" : "default stream", caller);
+    }
+    if (state->kind == StreamKind::blocking && !host_.covers(scheduler_.last_epoch(state->lane))) {
+        gone_.push_back(end_of(*state));
+    }
+    scheduler_.close(state->lane);
     streams_.remove(stream.handle());
 }
 
+StreamRef Accelerator::default_stream() {
+    if (!default_stream_) {
+        default_stream_ = create_stream("default", StreamKind::blocking).handle();
+    }
+    return {*this, *default_stream_};
+}
+
+void Accelerator::follow_default(StreamState& stream, CallSite site) {
+    if (!default_stream_ || stream.kind == StreamKind::non_blocking ||
+        SWAPLAB_MUTANT("sim.default_stream_unordered")) {
+        return;
+    }
+    StreamState& default_stream = *streams_.find(*default_stream_);
+    if (&stream != &default_stream) {
+        return follow(stream, end_of(default_stream), site);
+    }
+    streams_.for_each([&](const StreamState& other) {
+        if (other.kind == StreamKind::blocking) {
+            follow(stream, end_of(other), site);
+        }
+    });
+    for (const Mark& mark : std::exchange(gone_, {})) {
+        follow(stream, mark, site);
+    }
+}
+
+void Accelerator::follow(StreamState& stream, const Mark& mark, CallSite site) {
+    follow_host(stream);
+    if (stream.clock.covers(mark.epoch)) {
+        return;
+    }
+    stream.clock.join(mark.clock);
+    OperationRecord record = record_of(OperationKind::wait, site, {});
+    record.follow(mark.epoch);
+    enqueue(stream, record, Marker{});
+}
+
 EventRef Accelerator::create_event() {
+    check_usable({"create_event", {}});
     return {*this, events_.add({})};
 }
 
 void Accelerator::destroy_event(EventRef event) noexcept {
-    find_unwaited(event_state(event, {"destroy_event", {}}));
+    const Caller caller{"destroy_event", {}};
+    const EventState* state = find_event(event);
+    if (is_reentrant(caller)) {
+        return;
+    }
+    if (state == nullptr) {
+        return find_not_destroyable("dead event", caller);
+    }
+    find_unwaited(*state);
     events_.remove(event.handle());
 }
 
 void Accelerator::copy_async(void* destination, const void* source, std::uint64_t bytes,
                              CopyDirection direction, StreamRef stream, CallSite site) {
-    static constexpr const char* names[] = {"copy h2d", "copy d2h", "copy d2d"};
-    const Caller caller{names[static_cast<std::size_t>(direction)], site};
+    static constexpr OperationKind kinds[] = {OperationKind::copy_h2d, OperationKind::copy_d2h,
+                                              OperationKind::copy_d2d};
+    const OperationKind kind = kinds[static_cast<std::size_t>(direction)];
+    const Caller caller{name_of(kind), site};
     StreamState& state = stream_state(stream, caller);
     if (bytes == 0) {
         return;
@@ -44,15 +109,17 @@ void Accelerator::copy_async(void* destination, const void* source, std::uint64_
                              : device_range(destination, bytes, caller);
     const Range from =
         from_host ? pinned_range(source, bytes, caller) : device_range(source, bytes, caller);
-    TraceEvent event = trace_event(std::string(caller.operation), state, from_host ? from : to);
-    event.direction = direction;
     const std::ptrdiff_t distance = arena_.alias_distance_bytes();
+    OperationRecord record = record_of(kind, site, from_host ? from : to);
     const Touch touch =
-        issue(state, std::move(event),
+        issue(state, record,
               CopyWork{static_cast<std::byte*>(destination) + (to_host ? 0 : distance),
-                       static_cast<const std::byte*>(source) + (from_host ? 0 : distance), bytes},
-              site);
+                       static_cast<const std::byte*>(source) + (from_host ? 0 : distance), bytes,
+                       to_host});
     use(state, touch, std::array{Use{from, Access::read}, Use{to, Access::write}});
+    if (to_host) {
+        begin_downloads();
+    }
 }
 
 void Accelerator::fill_async(void* destination, std::byte value, std::uint64_t bytes,
@@ -63,40 +130,36 @@ void Accelerator::fill_async(void* destination, std::byte value, std::uint64_t b
         return;
     }
     const Range range = device_range(destination, bytes, caller);
+    OperationRecord record = record_of(OperationKind::fill, site, range);
     const Touch touch =
-        issue(state, trace_event("fill", state, range),
+        issue(state, record,
               FillWork{static_cast<std::byte*>(destination) + arena_.alias_distance_bytes(), value,
-                       bytes},
-              site);
+                       bytes});
     use(state, touch, std::array{Use{range, Access::write}});
 }
 
 void Accelerator::launch(Kernel kernel, StreamRef stream, CallSite site) {
-    const std::string name = "launch " + kernel.name;
-    const Caller caller{name, site};
+    const Caller caller{"launch", site, kernel.name};
     StreamState& state = stream_state(stream, caller);
-    std::vector<Use> uses;
-    for (const ByteRange& read : kernel.reads) {
-        if (read.bytes != 0) {
-            uses.push_back({device_range(read.pointer, read.bytes, caller), Access::read});
-        }
-    }
-    for (const ByteRange& write : kernel.writes) {
-        if (write.bytes != 0) {
-            uses.push_back({device_range(write.pointer, write.bytes, caller), Access::write});
-        }
-    }
-    const Touch touch =
-        issue(state, trace_event(name, state, uses.empty() ? Range{} : uses.front().range),
-              KernelWork{std::move(kernel.name), std::move(kernel.host_body)}, site);
-    use(state, touch, uses);
+    uses_.clear();
+    declare(device_memory_, kernel.reads, Access::read, caller);
+    declare(device_memory_, kernel.writes, Access::write, caller);
+    OperationRecord record =
+        record_of(OperationKind::launch, site, uses_.empty() ? Range{} : uses_.front().range);
+    record.detail = log_.names().intern(kernel.name);
+    launch_bytes_.push_back(
+        std::accumulate(uses_.begin(), uses_.end(), std::uint64_t{0},
+                        [](std::uint64_t sum, const Use& use) { return sum + use.range.bytes; }));
+    const Touch touch = issue(state, record, KernelWork{launches_.add(std::move(kernel))});
+    use(state, touch, uses_);
 }
 
 void Accelerator::record(EventRef event, StreamRef stream, CallSite site) {
     const Caller caller{"record", site};
     EventState& mark = event_state(event, caller);
     StreamState& state = stream_state(stream, caller);
-    const Epoch epoch = issue(state, trace_event("record", state), Marker{}, site).epoch;
+    OperationRecord record = record_of(OperationKind::record, site, {});
+    const Epoch epoch = issue(state, record, Marker{}).epoch;
     if (SWAPLAB_MUTANT("sim.second_record_ignored") && mark.mark.sequence != 0) {
         return;
     }
@@ -114,29 +177,42 @@ void Accelerator::wait(StreamRef stream, EventRef event, CallSite site) {
         return;
     }
     state.clock.join(mark.clock);
-    issue(state, trace_event("wait", state), Marker{}, site, mark.mark);
+    OperationRecord record = record_of(OperationKind::wait, site, {});
+    record.follow(mark.mark);
+    issue(state, record, Marker{});
 }
 
-void Accelerator::await(EventState& event) {
+void Accelerator::await(EventState& event, const Caller& caller) {
     if (!SWAPLAB_MUTANT("sim.synchronize_ignored")) {
         scheduler_.run_until(event.mark, event.clock);
     }
-    host_.join(event.clock);
+    report_failure(caller);
+    host_reached(event.mark, event.clock);
+}
+
+void Accelerator::host_reached(Epoch mark, const VectorClock& clock) {
+    host_waited_for(mark, clock);
     release_pinned();
+    begin_downloads();
 }
 
 void Accelerator::synchronize(EventRef event, CallSite site) {
-    EventState& mark = event_state(event, {"synchronize", site});
+    const Caller caller{"synchronize", site};
+    EventState& mark = event_state(event, caller);
     mark.awaited = true;
     if (mark.mark.sequence == 0) {
         return;
     }
-    log_.add({"synchronize", scheduler_.name(mark.mark.lane), {}, 0, 0, {}}, site);
-    await(mark);
+    OperationRecord record = record_of(OperationKind::synchronize, site, {});
+    record.stream = scheduler_.name(mark.mark.lane);
+    log_.add(record);
+    await(mark, caller);
+    trim_pool();
 }
 
 bool Accelerator::query(EventRef event, CallSite site) {
-    EventState& mark = event_state(event, {"query", site});
+    const Caller caller{"query", site};
+    EventState& mark = event_state(event, caller);
     mark.awaited = true;
     if (mark.mark.sequence == 0) {
         return true;
@@ -144,23 +220,32 @@ bool Accelerator::query(EventRef event, CallSite site) {
     if (!scheduler_.has_run(mark.mark)) {
         scheduler_.run_towards(mark.clock);
     }
+    report_failure(caller);
     if (!scheduler_.has_run(mark.mark)) {
+        begin_downloads();
         return false;
     }
-    await(mark);
+    await(mark, caller);
     return true;
 }
 
 void Accelerator::host_access(const void* pointer, std::uint64_t bytes, Access access,
                               CallSite site) {
-    const char* name = access == Access::read ? "host read" : "host write";
     if (bytes == 0) {
         return;
     }
-    const Range range = pinned_range(pointer, bytes, {name, site});
+    const OperationKind kind =
+        access == Access::read ? OperationKind::host_read : OperationKind::host_write;
+    const Caller caller{name_of(kind), site};
+    if (is_reentrant(caller)) {
+        refuse_reentrant(caller);
+    }
+    const Range range = pinned_range(pointer, bytes, caller);
     const Allocation& allocation = *range.allocation;
-    const std::uint64_t id =
-        log_.add({name, {}, allocation.tag, range.offset_bytes, bytes, {}}, site);
+    const std::uint64_t id = log_.add(record_of(kind, site, range));
+    if (!options_.check_accesses || failure_) {
+        return;
+    }
     const Span span{range.offset_bytes, range.offset_bytes + bytes};
     const auto conflict = access == Access::read ? allocation.shadow.conflict_of_read(span, host_)
                                                  : allocation.shadow.conflict_of_write(span, host_);

@@ -1,54 +1,74 @@
 #include "simulated/allocations.hpp"
 
-#include <iterator>
 #include <utility>
 
 namespace swaplab::sim {
 
-Allocation& Allocations::add(Allocation allocation) {
-    const std::uint64_t address = allocation.address;
-    const std::uint64_t end = address + allocation.rounded_bytes;
-    auto freed = freed_.upper_bound(address);
-    if (freed != freed_.begin()) {
-        const Freed& before = std::prev(freed)->second;
-        if (before.address + before.rounded_bytes > address) {
-            --freed;
+Allocation& Allocations::add(std::uint64_t address, std::uint64_t bytes,
+                             std::uint64_t rounded_bytes) {
+    if (const auto same = index_.at_or_below(address)) {
+        Allocation& freed = slots_[*same];
+        if (freed.address == address && freed.rounded_bytes == rounded_bytes) {
+            freed.bytes = bytes;
+            freed.live = true;
+            return freed;
         }
     }
-    while (freed != freed_.end() && freed->first < end) {
-        freed = freed_.erase(freed);
+    while (const auto gone = index_.take_first(address, address + rounded_bytes)) {
+        unused_.push_back(*gone);
     }
-    return live_.insert_or_assign(address, std::move(allocation)).first->second;
+    if (unused_.empty()) {
+        unused_.push_back(static_cast<std::uint32_t>(slots_.size()));
+        slots_.emplace_back();
+    }
+    const std::uint32_t slot = unused_.back();
+    unused_.pop_back();
+    index_.insert(address, slot);
+    Allocation& fresh = slots_[slot];
+    fresh.address = address;
+    fresh.bytes = bytes;
+    fresh.rounded_bytes = rounded_bytes;
+    fresh.live = true;
+    return fresh;
 }
 
-void Allocations::remove(std::uint64_t address, CallSite freed_at) {
-    const auto found = live_.find(address);
-    const Allocation& gone = found->second;
-    freed_.insert_or_assign(
-        address, Freed{address, gone.bytes, gone.rounded_bytes, gone.tag, gone.site, freed_at});
-    live_.erase(found);
+void Allocations::remove(Allocation& allocation, CallSite freed_at) noexcept {
+    allocation.live = false;
+    allocation.freed_at = freed_at;
+}
+
+const Allocation* Allocations::holder(std::uint64_t address) const noexcept {
+    const auto slot = index_.at_or_below(address);
+    if (!slot) {
+        return nullptr;
+    }
+    const Allocation& candidate = slots_[*slot];
+    return address - candidate.address < candidate.bytes ? &candidate : nullptr;
 }
 
 const Allocation* Allocations::find(std::uint64_t address) const noexcept {
-    auto after = live_.upper_bound(address);
-    if (after == live_.begin()) {
-        return nullptr;
-    }
-    const Allocation& candidate = std::prev(after)->second;
-    return address < candidate.address + candidate.bytes ? &candidate : nullptr;
+    const Allocation* found = holder(address);
+    return found != nullptr && found->live ? found : nullptr;
 }
 
 Allocation* Allocations::find(std::uint64_t address) noexcept {
     return const_cast<Allocation*>(std::as_const(*this).find(address));
 }
 
-const Allocations::Freed* Allocations::find_freed(std::uint64_t address) const noexcept {
-    auto after = freed_.upper_bound(address);
-    if (after == freed_.begin()) {
-        return nullptr;
+const Allocation* Allocations::find_freed(std::uint64_t address) const noexcept {
+    const Allocation* found = holder(address);
+    return found == nullptr || found->live ? nullptr : found;
+}
+
+Allocations::ShadowSize Allocations::shadow_size() const noexcept {
+    ShadowSize size;
+    for (const Allocation& each : slots_) {
+        if (each.live) {
+            size.bytes += sizeof(Shadow) + each.shadow.heap_bytes();
+            size.intervals += each.shadow.interval_count();
+        }
     }
-    const Freed& candidate = std::prev(after)->second;
-    return address < candidate.address + candidate.bytes ? &candidate : nullptr;
+    return size;
 }
 
 }  // namespace swaplab::sim

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <mutex>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -23,7 +23,7 @@ constexpr std::uint64_t kept_bytes_max = std::uint64_t{64} << 20U;
 constexpr std::uint64_t arena_bytes_min = std::uint64_t{64} << 20U;
 
 [[noreturn]] void refuse(const char* call, std::uint64_t bytes) {
-    const std::string reason = std::strerror(errno);
+    const std::string reason = std::generic_category().message(errno);
     throw DeviceError(fmt::format("cannot map {} for a simulated device: {}: {}; give the device "
                                   "less capacity",
                                   format_bytes(bytes), call, reason),
@@ -49,8 +49,10 @@ std::uint64_t power_of_two_above(std::uint64_t bytes) {
 }  // namespace
 
 struct Arena::Mapping {
-    explicit Mapping(std::uint64_t size_bytes)
-        : bytes(size_bytes), file(::memfd_create("swaplab-device", MFD_CLOEXEC)) {
+    // Delegates, so that what is mapped already is given back when a later call fails.
+    explicit Mapping(std::uint64_t size_bytes) : Mapping() {
+        bytes = size_bytes;
+        file = ::memfd_create("swaplab-device", MFD_CLOEXEC);
         if (file < 0) {
             refuse("memfd_create", bytes);
         }
@@ -81,13 +83,17 @@ struct Arena::Mapping {
         }
     }
 
-    std::uint64_t bytes;
-    int file;
+    std::uint64_t bytes = 0;
+    int file = -1;
     std::byte* user = nullptr;
     std::byte* alias = nullptr;
+
+  private:
+    Mapping() = default;
 };
 
-/// Mappings of ended devices. Shared by all devices of the process.
+/// Mappings of ended devices. Shared by all devices of the process, never by processes: a forked
+/// one takes none over.
 class Arena::Pool {
   public:
     static Pool& instance() {
@@ -97,6 +103,10 @@ class Arena::Pool {
 
     std::unique_ptr<Mapping> take(std::uint64_t bytes) {
         const std::lock_guard lock(mutex_);
+        if (const pid_t process = ::getpid(); process != process_) {
+            free_.clear();
+            process_ = process;
+        }
         const auto found = std::find_if(free_.begin(), free_.end(), [bytes](const auto& mapping) {
             return mapping->bytes == bytes;
         });
@@ -116,6 +126,7 @@ class Arena::Pool {
 
   private:
     std::mutex mutex_;
+    pid_t process_ = ::getpid();
     std::vector<std::unique_ptr<Mapping>> free_;
 };
 

@@ -16,7 +16,8 @@ constexpr FindingKind all_kinds[] = {
     FindingKind::pending_work,   FindingKind::unwaited_event,
     FindingKind::host_touch,     FindingKind::host_pointer,
     FindingKind::use_after_free, FindingKind::in_flight_reuse,
-    FindingKind::uninitialised,
+    FindingKind::uninitialised,  FindingKind::undeclared_access,
+    FindingKind::reentrant_call, FindingKind::bad_argument,
 };
 
 }  // namespace
@@ -41,6 +42,12 @@ std::string_view name_of(FindingKind kind) noexcept {
             return "in_flight_reuse";
         case FindingKind::uninitialised:
             return "uninitialised";
+        case FindingKind::undeclared_access:
+            return "undeclared_access";
+        case FindingKind::reentrant_call:
+            return "reentrant_call";
+        case FindingKind::bad_argument:
+            return "bad_argument";
     }
     return "race";
 }
@@ -65,8 +72,8 @@ void Accelerator::add_finding(FindingKind kind, const std::string& text, ErrorFi
 void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std::uint64_t later,
                                 const Allocation& allocation) {
     const std::uint64_t earlier = conflict.earlier.operation;
-    const std::string& from = log_.event(earlier).stream;
-    const std::string& to = log_.event(later).stream;
+    const std::string& from = log_.stream(earlier);
+    const std::string& to = log_.stream(later);
     const std::string missing = to.empty() ? fmt::format("record on {} -> synchronize", from)
                                            : fmt::format("record on {} -> wait on {}", from, to);
     if (!found_
@@ -78,14 +85,14 @@ void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std:
     add_finding(kind,
                 fmt::format("\"{}\" bytes {} to {}: {} is not ordered after {}; missing: {} "
                             "(memory allocated at {})",
-                            allocation.tag, with_thousands(conflict.bytes.begin),
+                            tag_of(allocation), with_thousands(conflict.bytes.begin),
                             with_thousands(conflict.bytes.end), log_.describe(later),
                             log_.describe(earlier), missing, format_site(allocation.site)),
-                {{"operation", log_.event(later).operation},
-                 {"site", format_site(log_.site(later))},
-                 {"operation", log_.event(earlier).operation},
-                 {"site", format_site(log_.site(earlier))},
-                 {"tag", allocation.tag},
+                {{"operation", log_.operation(later)},
+                 {"site", format_site(log_[later].site())},
+                 {"operation", log_.operation(earlier)},
+                 {"site", format_site(log_[earlier].site())},
+                 {"tag", tag_of(allocation)},
                  {"allocated_at", format_site(allocation.site)},
                  {"offset_bytes", std::to_string(conflict.bytes.begin)},
                  {"bytes", std::to_string(conflict.bytes.end - conflict.bytes.begin)},
@@ -93,38 +100,59 @@ void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std:
 }
 
 void Accelerator::find_unwritten(Span span, std::uint64_t reader, const Allocation& allocation) {
-    add_finding(FindingKind::uninitialised,
-                fmt::format("{} reads bytes {} to {} of \"{}\", which nothing has written "
-                            "(allocated at {})",
-                            log_.describe(reader), with_thousands(span.begin),
-                            with_thousands(span.end), allocation.tag, format_site(allocation.site)),
-                {{"operation", log_.event(reader).operation},
-                 {"site", format_site(log_.site(reader))},
-                 {"tag", allocation.tag},
-                 {"offset_bytes", std::to_string(span.begin)},
-                 {"bytes", std::to_string(span.end - span.begin)}});
+    add_finding(
+        FindingKind::uninitialised,
+        fmt::format("{} reads bytes {} to {} of \"{}\", which nothing has written "
+                    "(allocated at {})",
+                    log_.describe(reader), with_thousands(span.begin), with_thousands(span.end),
+                    tag_of(allocation), format_site(allocation.site)),
+        {{"operation", log_.operation(reader)},
+         {"site", format_site(log_[reader].site())},
+         {"tag", tag_of(allocation)},
+         {"offset_bytes", std::to_string(span.begin)},
+         {"bytes", std::to_string(span.end - span.begin)}});
+}
+
+void Accelerator::find_undeclared(const void* device_pointer) {
+    const std::uint64_t address = address_of(device_pointer);
+    const Allocation* allocation = device_memory_.find(address);
+    const std::string where =
+        allocation == nullptr
+            ? "memory that is not allocated"
+            : fmt::format("byte {} of \"{}\"", with_thousands(address - allocation->address),
+                          tag_of(*allocation));
+    add_finding(FindingKind::undeclared_access,
+                fmt::format("{} touches {}, outside of the ranges that it declares",
+                            log_.describe(running_), where),
+                {{"operation", log_.operation(running_)},
+                 {"site", format_site(log_[running_].site())},
+                 {"tag", allocation == nullptr ? "" : tag_of(*allocation)}});
+}
+
+void Accelerator::find_use_after_free(const Allocation& freed, const Caller& caller) {
+    add_finding(FindingKind::use_after_free,
+                fmt::format("{} ({}) uses \"{}\", freed at {}", caller.text(),
+                            format_site(caller.site), tag_of(freed), format_site(freed.freed_at)),
+                {{"operation", caller.text()},
+                 {"site", format_site(caller.site)},
+                 {"tag", tag_of(freed)},
+                 {"freed_at", format_site(freed.freed_at)}});
 }
 
 void Accelerator::find_not_device_memory(const void* pointer, const Caller& caller) {
     const std::uint64_t address = address_of(pointer);
-    if (const Allocations::Freed* freed = device_memory_.find_freed(address)) {
-        add_finding(FindingKind::use_after_free,
-                    fmt::format("{} ({}) uses \"{}\", freed at {}", caller.operation,
-                                format_site(caller.site), freed->tag, format_site(freed->freed_at)),
-                    {{"operation", std::string(caller.operation)},
-                     {"site", format_site(caller.site)},
-                     {"tag", freed->tag},
-                     {"freed_at", format_site(freed->freed_at)}});
+    if (const Allocation* freed = device_memory_.find_freed(address)) {
+        find_use_after_free(*freed, caller);
     } else if (!arena_.contains(pointer)) {
         const Allocation* pinned = pinned_memory_.find(address);
         const std::string whose =
-            pinned == nullptr ? "host memory" : fmt::format("pinned \"{}\"", pinned->tag);
+            pinned == nullptr ? "host memory" : fmt::format("pinned \"{}\"", tag_of(*pinned));
         add_finding(FindingKind::host_pointer,
-                    fmt::format("{} ({}) is handed {} where device memory belongs",
-                                caller.operation, format_site(caller.site), whose),
-                    {{"operation", std::string(caller.operation)},
+                    fmt::format("{} ({}) is handed {} where device memory belongs", caller.text(),
+                                format_site(caller.site), whose),
+                    {{"operation", caller.text()},
                      {"site", format_site(caller.site)},
-                     {"tag", pinned == nullptr ? "" : pinned->tag}});
+                     {"tag", pinned == nullptr ? "" : tag_of(*pinned)}});
     }
 }
 
@@ -133,19 +161,21 @@ void Accelerator::find_wrong_free(const Allocations& allocations, const void* po
     const std::uint64_t address = address_of(pointer);
     ErrorFields at{{"operation", "free"}, {"site", format_site(site)}};
     if (const Allocation* inside = allocations.find(address)) {
-        at.push_back({"tag", inside->tag});
-        return add_finding(FindingKind::use_after_free,
-                           fmt::format("free of an address {} B inside \"{}\" ({}); free its "
-                                       "first byte",
-                                       address - inside->address, inside->tag, format_site(site)),
-                           at);
+        at.push_back({"tag", tag_of(*inside)});
+        return add_finding(
+            FindingKind::use_after_free,
+            fmt::format("free of an address {} B inside \"{}\" ({}); free its "
+                        "first byte",
+                        address - inside->address, tag_of(*inside), format_site(site)),
+            at);
     }
-    if (const Allocations::Freed* freed = allocations.find_freed(address)) {
-        at.push_back({"tag", freed->tag});
-        return add_finding(FindingKind::use_after_free,
-                           fmt::format("second free of \"{}\" ({}); freed before at {}", freed->tag,
-                                       format_site(site), format_site(freed->freed_at)),
-                           at);
+    if (const Allocation* freed = allocations.find_freed(address)) {
+        at.push_back({"tag", tag_of(*freed)});
+        return add_finding(
+            FindingKind::use_after_free,
+            fmt::format("second free of \"{}\" ({}); freed before at {}", tag_of(*freed),
+                        format_site(site), format_site(freed->freed_at)),
+            at);
     }
     add_finding(
         FindingKind::host_pointer,
@@ -153,11 +183,36 @@ void Accelerator::find_wrong_free(const Allocations& allocations, const void* po
         at);
 }
 
+void Accelerator::find_reentrant(const Caller& caller) {
+    add_finding(FindingKind::reentrant_call,
+                fmt::format("{} ({}) is called by {}, which must not call its device",
+                            caller.text(), format_site(caller.site), log_.describe(running_)),
+                {{"operation", caller.text()},
+                 {"site", format_site(caller.site)},
+                 {"operation", log_.operation(running_)},
+                 {"site", format_site(log_[running_].site())}});
+}
+
+void Accelerator::refuse_bad(const Caller& caller, const std::string& reason, ErrorFields fields) {
+    fields.insert(fields.begin(),
+                  {{"operation", caller.text()}, {"site", format_site(caller.site)}});
+    add_finding(FindingKind::bad_argument,
+                fmt::format("{} ({}): {}", caller.text(), format_site(caller.site), reason),
+                fields);
+    fields.erase(fields.begin(), fields.begin() + 2);
+    refuse(caller, reason, std::move(fields));
+}
+
+void Accelerator::find_not_destroyable(std::string_view what, const Caller& caller) {
+    add_finding(FindingKind::use_after_free, fmt::format("{} of a {}", caller.text(), what),
+                {{"operation", caller.text()}});
+}
+
 void Accelerator::find_unwaited(const EventState& event) {
     if (event.mark.sequence == 0 || event.awaited) {
         return;
     }
-    const std::string& stream = scheduler_.name(event.mark.lane);
+    const std::string& stream = log_.names()[scheduler_.name(event.mark.lane)];
     add_finding(FindingKind::unwaited_event,
                 fmt::format("an event recorded on {} ({}) was never waited for, synchronized or "
                             "queried",
@@ -166,15 +221,14 @@ void Accelerator::find_unwaited(const EventState& event) {
 }
 
 void Accelerator::find_pending_work() {
-    for (const auto& [lane, touch] : newest_data_) {
+    for (const Touch& touch : newest_data_) {
         if (!host_.covers(touch.epoch)) {
-            const TraceEvent& event = log_.event(touch.operation);
             add_finding(FindingKind::pending_work,
                         fmt::format("nobody waited for {}, the last work of its stream",
                                     log_.describe(touch.operation)),
-                        {{"operation", event.operation},
-                         {"stream", event.stream},
-                         {"site", format_site(log_.site(touch.operation))}});
+                        {{"operation", log_.operation(touch.operation)},
+                         {"stream", log_.stream(touch.operation)},
+                         {"site", format_site(log_[touch.operation].site())}});
         }
     }
 }
@@ -200,20 +254,20 @@ std::exception_ptr Accelerator::host_touched(const void* address, Kind kind) {
                        {"operation", fmt::format("host {}", verb)}};
     std::string where = "outside of every allocation";
     const Allocation* live = device_memory_.find(at);
-    const Allocations::Freed* freed = device_memory_.find_freed(at);
+    const Allocation* freed = device_memory_.find_freed(at);
     if (live != nullptr) {
         where = fmt::format("byte {} of {} in \"{}\" (allocated at {})",
                             with_thousands(at - live->address), with_thousands(live->bytes),
-                            live->tag, format_site(live->site));
-        fields.push_back({"tag", live->tag});
+                            tag_of(*live), format_site(live->site));
+        fields.push_back({"tag", tag_of(*live)});
         fields.push_back({"offset_bytes", std::to_string(at - live->address)});
         fields.push_back({"site", format_site(live->site)});
     } else if (freed != nullptr) {
         where = fmt::format("byte {} of \"{}\", freed at {}", with_thousands(at - freed->address),
-                            freed->tag, format_site(freed->freed_at));
-        fields.push_back({"tag", freed->tag});
+                            tag_of(*freed), format_site(freed->freed_at));
+        fields.push_back({"tag", tag_of(*freed)});
         fields.push_back({"offset_bytes", std::to_string(at - freed->address)});
-        fields.push_back({"site", format_site(freed->allocated_at)});
+        fields.push_back({"site", format_site(freed->site)});
     }
     const std::string text = fmt::format(
         "host {} device memory: rank {}, {}\n  do  copy_async into pinned memory, "

@@ -4,20 +4,21 @@
 
 #include <algorithm>
 #include <cstring>
+#include <cwchar>
 
 namespace swaplab::sim {
 namespace {
 
-// The part already filled is copied behind itself, so that this runs at the speed of memcpy.
+static_assert(sizeof(wchar_t) == sizeof(std::uint32_t));
+
+// Device regions are multiples of 256 B.
 void poison(std::byte* memory, std::uint64_t bytes, std::uint32_t pattern) {
-    std::memcpy(memory, &pattern, sizeof(pattern));
-    for (std::uint64_t done = sizeof(pattern); done < bytes; done *= 2) {
-        std::memcpy(memory + done, memory, std::min(done, bytes - done));
-    }
+    std::wmemset(reinterpret_cast<wchar_t*>(memory), static_cast<wchar_t>(pattern),
+                 bytes / sizeof(pattern));
 }
 
 struct Runner {
-    ExecutionContext& context;
+    const ExecutionContext& context;
 
     void operator()(const Marker& /*marker*/) const {}
     void operator()(const CopyWork& copy) const {
@@ -31,22 +32,33 @@ struct Runner {
         }
     }
     void operator()(const AllocateWork& fresh) const {
-        poison(fresh.memory, fresh.bytes, poison_fresh);
+        if (context.poison) {
+            poison(fresh.memory, fresh.bytes, poison_fresh);
+        }
+        context.ledger.occupy(fresh.ledger_id);
     }
     void operator()(const FreeWork& freed) const {
-        poison(freed.memory, freed.bytes, poison_freed);
+        if (context.poison) {
+            poison(freed.memory, freed.bytes, poison_freed);
+        }
         context.ledger.vacate(freed.ledger_id);
     }
-    void operator()(const KernelWork& kernel) const {
-        if (kernel.body) {
-            kernel.body(context.access);
-        }
-    }
+    void operator()(const KernelWork& kernel) const { context.launches.run(kernel.launch); }
 };
 
 }  // namespace
 
-void run(const Work& work, ExecutionContext& context) {
+// Of any size at any address. The part already filled is copied behind itself, so that this runs at
+// the speed of memcpy.
+void poison_destination(const CopyWork& copy) {
+    constexpr std::uint32_t pattern = poison_in_flight;
+    std::memcpy(copy.destination, &pattern, std::min<std::uint64_t>(copy.bytes, sizeof(pattern)));
+    for (std::uint64_t done = sizeof(pattern); done < copy.bytes; done *= 2) {
+        std::memcpy(copy.destination + done, copy.destination, std::min(done, copy.bytes - done));
+    }
+}
+
+void run(const Work& work, const ExecutionContext& context) {
     std::visit(Runner{context}, work);
 }
 

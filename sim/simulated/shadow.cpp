@@ -1,95 +1,148 @@
 #include "simulated/shadow.hpp"
 
 #include <algorithm>
-#include <iterator>
-#include <utility>
 
 namespace swaplab::sim {
-namespace {
 
-Span overlap(std::uint64_t begin, std::uint64_t end, Span span) {
-    return {std::max(begin, span.begin), std::min(end, span.end)};
+void Shadow::Interval::add_read(Touch touch, const VectorClock& clock) {
+    if (!more_reads.empty()) [[unlikely]] {
+        std::erase_if(more_reads, [&clock](const Touch& old) { return clock.covers(old.epoch); });
+    }
+    if (clock.covers(read.epoch)) {
+        read = touch;
+    } else {
+        more_reads.push_back(touch);
+    }
 }
 
-}  // namespace
-
-Shadow::Shadow(std::uint64_t bytes, Touch birth, bool written) {
-    intervals_.emplace(0, Interval{bytes, written, birth, {}});
+const Touch* Shadow::Interval::unordered_read(const VectorClock& clock) const noexcept {
+    if (!clock.covers(read.epoch)) {
+        return &read;
+    }
+    const auto found = std::find_if(more_reads.begin(), more_reads.end(),
+                                    [&clock](const Touch& t) { return !clock.covers(t.epoch); });
+    return found == more_reads.end() ? nullptr : &*found;
 }
 
-Shadow::Intervals::const_iterator Shadow::first_of(std::uint64_t offset) const {
-    return std::prev(intervals_.upper_bound(offset));
+void Shadow::begin(std::uint64_t bytes, Touch birth, bool written) {
+    parts_.clear();
+    whole_.end = bytes;
+    whole_.written = written;
+    whole_.write = birth;
+    whole_.read = {};
+    whole_.more_reads.clear();
+}
+
+std::size_t Shadow::heap_bytes() const noexcept {
+    std::size_t bytes = parts_.capacity() * sizeof(Interval);
+    for (std::size_t i = 0; i < interval_count(); ++i) {
+        bytes += at(i).more_reads.capacity() * sizeof(Touch);
+    }
+    return bytes;
+}
+
+std::size_t Shadow::first_of(std::uint64_t offset) const noexcept {
+    if (at(0).end > offset) {
+        return 0;
+    }
+    const auto found = std::upper_bound(
+        parts_.begin(), parts_.end(), offset,
+        [](std::uint64_t value, const Interval& interval) { return value < interval.end; });
+    return static_cast<std::size_t>(found - parts_.begin());
+}
+
+Span Shadow::overlap(std::size_t place, Span span) const noexcept {
+    return {std::max(begin_of(place), span.begin), std::min(at(place).end, span.end)};
+}
+
+void Shadow::split(std::size_t place, std::uint64_t offset) {
+    if (parts_.empty()) {
+        parts_.push_back(whole_);
+    }
+    Interval left = parts_[place];
+    left.end = offset;
+    parts_.insert(parts_.begin() + static_cast<std::ptrdiff_t>(place), std::move(left));
+}
+
+Shadow::Verdict Shadow::read(Span span, Touch touch, const VectorClock& clock) {
+    Verdict verdict;
+    std::size_t place = first_of(span.begin);
+    if (begin_of(place) < span.begin) {
+        split(place++, span.begin);
+    }
+    for (std::uint64_t begin = span.begin; begin < span.end; begin = at(place++).end) {
+        if (at(place).end > span.end) {
+            split(place, span.end);
+        }
+        Interval& interval = at(place);
+        if (!verdict.conflict && !clock.covers(interval.write.epoch)) {
+            verdict.conflict = Conflict{interval.write, overlap(place, span)};
+        }
+        if (!interval.written) {
+            if (!verdict.unwritten) {
+                verdict.unwritten = overlap(place, span);
+            } else if (verdict.unwritten->end == begin) {
+                verdict.unwritten->end = interval.end;
+            }
+        }
+        interval.add_read(touch, clock);
+    }
+    return verdict;
+}
+
+Shadow::Verdict Shadow::write(Span span, Touch touch, const VectorClock& clock) {
+    Verdict verdict{conflict_of_write(span, clock), {}};
+    std::size_t place = first_of(span.begin);
+    if (begin_of(place) < span.begin) {
+        split(place++, span.begin);
+    }
+    become_one(place, span, touch);
+    return verdict;
+}
+
+void Shadow::become_one(std::size_t first, Span span, Touch touch) {
+    std::size_t last = first;
+    while (at(last).end < span.end) {
+        ++last;
+    }
+    if (at(last).end > span.end) {
+        split(last, span.end);
+    }
+    if (last > first) {
+        const auto begin = parts_.begin() + static_cast<std::ptrdiff_t>(first);
+        parts_.erase(begin, begin + static_cast<std::ptrdiff_t>(last - first));
+    }
+    Interval& whole = at(first);
+    whole.end = span.end;
+    whole.written = true;
+    whole.write = touch;
+    whole.read = {};
+    whole.more_reads.clear();
 }
 
 std::optional<Conflict> Shadow::conflict_of_read(Span span, const VectorClock& clock) const {
-    for (auto it = first_of(span.begin); it != intervals_.end() && it->first < span.end; ++it) {
-        if (!clock.covers(it->second.write.epoch)) {
-            return Conflict{it->second.write, overlap(it->first, it->second.end, span)};
+    for (std::size_t place = first_of(span.begin);
+         place < interval_count() && begin_of(place) < span.end; ++place) {
+        if (!clock.covers(at(place).write.epoch)) {
+            return Conflict{at(place).write, overlap(place, span)};
         }
     }
     return std::nullopt;
 }
 
 std::optional<Conflict> Shadow::conflict_of_write(Span span, const VectorClock& clock) const {
-    for (auto it = first_of(span.begin); it != intervals_.end() && it->first < span.end; ++it) {
-        const Interval& interval = it->second;
-        const Span bytes = overlap(it->first, interval.end, span);
-        if (!clock.covers(interval.write.epoch)) {
-            return Conflict{interval.write, bytes};
+    for (std::size_t place = first_of(span.begin);
+         place < interval_count() && begin_of(place) < span.end; ++place) {
+        const Interval& interval = at(place);
+        const Touch* earlier = &interval.write;
+        if (clock.covers(interval.write.epoch)) {
+            earlier = interval.unordered_read(clock);
         }
-        const auto found =
-            std::find_if(interval.reads.begin(), interval.reads.end(),
-                         [&clock](const Touch& read) { return !clock.covers(read.epoch); });
-        if (found != interval.reads.end()) {
-            return Conflict{*found, bytes};
+        if (earlier != nullptr) {
+            return Conflict{*earlier, overlap(place, span)};
         }
     }
     return std::nullopt;
-}
-
-std::optional<Span> Shadow::unwritten(Span span) const {
-    for (auto it = first_of(span.begin); it != intervals_.end() && it->first < span.end; ++it) {
-        if (!it->second.written) {
-            return overlap(it->first, it->second.end, span);
-        }
-    }
-    return std::nullopt;
-}
-
-void Shadow::split(std::uint64_t offset) {
-    const auto it = std::prev(intervals_.upper_bound(offset));
-    if (it->first == offset || it->second.end == offset) {
-        return;
-    }
-    Interval rest = it->second;
-    it->second.end = offset;
-    intervals_.emplace(offset, std::move(rest));
-}
-
-void Shadow::read(Span span, Touch touch) {
-    split(span.begin);
-    split(span.end);
-    for (auto it = intervals_.lower_bound(span.begin);
-         it != intervals_.end() && it->first < span.end; ++it) {
-        std::vector<Touch>& reads = it->second.reads;
-        const auto same_lane = std::find_if(
-            reads.begin(), reads.end(),
-            [&touch](const Touch& read) { return read.epoch.lane == touch.epoch.lane; });
-        if (same_lane != reads.end()) {
-            *same_lane = touch;
-        } else {
-            reads.push_back(touch);
-        }
-    }
-}
-
-void Shadow::write(Span span, Touch touch) {
-    split(span.begin);
-    split(span.end);
-    const auto first = intervals_.lower_bound(span.begin);
-    const auto last = intervals_.lower_bound(span.end);
-    intervals_.insert_or_assign(intervals_.erase(first, last), span.begin,
-                                Interval{span.end, true, touch, {}});
 }
 
 }  // namespace swaplab::sim

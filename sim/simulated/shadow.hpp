@@ -4,8 +4,8 @@
 
 #include "simulated/clock.hpp"
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <vector>
 
@@ -32,37 +32,62 @@ struct Conflict {
 /// accesses overlap in part and join again at the next write. Two accesses conflict when one writes
 /// and the later one's clock does not cover the earlier one; it is enough to look at the last
 /// accesses, because whoever conflicts with an older one conflicts with what came between, or that
-/// was found then.
+/// was found then. For the same reason a read drops the reads that it is ordered after.
 class Shadow {
   public:
+    Shadow() = default;
     /// `birth` counts as a write that everybody must be ordered after, but leaves bytes that
     /// nothing has written when `written` is false.
-    Shadow(std::uint64_t bytes, Touch birth, bool written);
+    void begin(std::uint64_t bytes, Touch birth, bool written);
+
+    /// What an access finds first in its span.
+    struct Verdict {
+        std::optional<Conflict> conflict;
+        std::optional<Span> unwritten;  ///< of a read: bytes that nothing has written
+    };
+    /// Checks an access by somebody at `clock`, which covers `touch` itself, and remembers it. An
+    /// operation that reads and writes the same bytes reads first.
+    Verdict read(Span span, Touch touch, const VectorClock& clock);
+    Verdict write(Span span, Touch touch, const VectorClock& clock);
 
     /// The first bytes of `span` that a read by somebody at `clock` conflicts on.
     [[nodiscard]] std::optional<Conflict> conflict_of_read(Span span,
                                                            const VectorClock& clock) const;
     [[nodiscard]] std::optional<Conflict> conflict_of_write(Span span,
                                                             const VectorClock& clock) const;
-    /// The first bytes of `span` that nothing has written.
-    [[nodiscard]] std::optional<Span> unwritten(Span span) const;
-
-    void read(Span span, Touch touch);
-    void write(Span span, Touch touch);
+    [[nodiscard]] std::size_t interval_count() const noexcept {
+        return parts_.empty() ? 1 : parts_.size();
+    }
+    [[nodiscard]] std::size_t heap_bytes() const noexcept;
 
   private:
     struct Interval {
-        std::uint64_t end = 0;
+        std::uint64_t end = 0;  ///< it begins where the one before it ends
         bool written = false;
         Touch write;
-        std::vector<Touch> reads;  ///< at most one of each lane
+        Touch read;                     ///< sequence 0: none
+        std::vector<Touch> more_reads;  ///< unordered with each other; seldom any
+
+        void add_read(Touch touch, const VectorClock& clock);
+        [[nodiscard]] const Touch* unordered_read(const VectorClock& clock) const noexcept;
     };
-    using Intervals = std::map<std::uint64_t, Interval>;
 
-    [[nodiscard]] Intervals::const_iterator first_of(std::uint64_t offset) const;
-    void split(std::uint64_t offset);
+    [[nodiscard]] Interval& at(std::size_t place) noexcept {
+        return parts_.empty() ? whole_ : parts_[place];
+    }
+    [[nodiscard]] const Interval& at(std::size_t place) const noexcept {
+        return parts_.empty() ? whole_ : parts_[place];
+    }
+    [[nodiscard]] std::size_t first_of(std::uint64_t offset) const noexcept;
+    [[nodiscard]] std::uint64_t begin_of(std::size_t place) const noexcept {
+        return place == 0 ? 0 : at(place - 1).end;
+    }
+    [[nodiscard]] Span overlap(std::size_t place, Span span) const noexcept;
+    void split(std::size_t place, std::uint64_t offset);
+    void become_one(std::size_t first, Span span, Touch touch);
 
-    Intervals intervals_;
+    Interval whole_;               ///< the only interval while there are no parts
+    std::vector<Interval> parts_;  ///< by offset
 };
 
 }  // namespace swaplab::sim

@@ -5,15 +5,17 @@
 #include "swaplab/sim/assert.hpp"
 #include "swaplab/sim/mutant.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <cxxabi.h>
-#include <new>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #elif defined(SWAPLAB_TSAN)
@@ -32,7 +34,7 @@ FiberStack map_stack() {
     void* memory = ::mmap(nullptr, stack_bytes + page, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED || ::mprotect(memory, page, PROT_NONE) != 0) {
-        throw std::bad_alloc();
+        throw std::system_error(errno, std::generic_category(), "cannot map the stack of a rank");
     }
     std::byte* bottom = static_cast<std::byte*>(memory) + page;
 #if defined(__SANITIZE_ADDRESS__)
@@ -41,10 +43,30 @@ FiberStack map_stack() {
     return {bottom, stack_bytes};
 }
 
-/// Stacks of finished fibers, used again: mapping one costs more than running a short fiber.
+void unmap_stack(const FiberStack& stack) {
+#if defined(__SANITIZE_ADDRESS__)
+    __lsan_unregister_root_region(stack.bottom, stack.bytes);
+    // The next mapping at this address must not inherit red zones of frames that never returned.
+    __asan_unpoison_memory_region(stack.bottom, stack.bytes);
+#endif
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    ::munmap(stack.bottom - page, stack.bytes + page);
+}
+
+/// Stacks of this thread's finished fibers, used again: mapping one costs more than running a short
+/// fiber.
+struct FreeStacks {
+    ~FreeStacks() {
+        for (const FiberStack& stack : stacks) {
+            unmap_stack(stack);
+        }
+    }
+    std::vector<FiberStack> stacks;
+};
+
 std::vector<FiberStack>& free_stacks() {
-    thread_local std::vector<FiberStack> stacks;
-    return stacks;
+    thread_local FreeStacks free;
+    return free.stacks;
 }
 
 FiberStack take_stack() {
@@ -122,7 +144,7 @@ void Fiber::resume() {
 #if defined(SWAPLAB_TSAN)
     sanitizer_outside_ = __tsan_get_current_fiber();
 #endif
-    set_touch_exit([] { current_fiber->leave_by_trap(); });
+    set_touch_exit([] { current_fiber->leave_for_good(); });
     if (sigsetjmp(trap_landing_, 0) == 0) {
         enter_fiber();
     } else {
@@ -170,7 +192,7 @@ void Fiber::suspend() {
     arrive_in_fiber();
 }
 
-void Fiber::leave_by_trap() {
+void Fiber::leave_for_good() {
     prepare_leave(true);
     siglongjmp(trap_landing_, 1);
 }

@@ -21,7 +21,7 @@ struct FiberStack {
 ///
 /// The C++ runtime's record of exceptions being handled goes with the fiber: a switch inside a
 /// catch block does not hand one fiber's exception to another. A fiber is either finished, or
-/// abandoned by leave_by_trap(), when it is destroyed; anything else is an assertion.
+/// abandoned by leave_for_good(), when it is destroyed; anything else is an assertion.
 class Fiber {
   public:
     /// `body` must not throw.
@@ -34,9 +34,9 @@ class Fiber {
     void resume();
     /// From inside the body: returns to the caller of resume().
     void suspend();
-    /// From a signal handler inside the body: resume() returns and the body never goes on. Its
-    /// stack is kept as it is until the process ends, because nobody may unwind it.
-    [[noreturn]] void leave_by_trap();
+    /// From inside the body or a signal handler there: resume() returns, the body never goes on and
+    /// its stack is kept as it is until the process ends, because nobody may unwind it.
+    [[noreturn]] void leave_for_good();
 
     [[nodiscard]] bool finished() const noexcept { return finished_; }
     [[nodiscard]] bool abandoned() const noexcept { return abandoned_; }

@@ -107,9 +107,6 @@ double finite(double value) {
 void compare(const State& old, const Floats& grad, const AdamWOptions& o, const State& ours,
              const State& theirs, Distances& worst) {
     for (std::size_t i = 0; i < grad.size(); ++i) {
-        if (std::isinf(old.p[i])) {
-            continue;  // inf - decay * inf: see AnInfiniteParameterBecomesNaN
-        }
         const double g = static_cast<double>(grad[i]);
         const double moved = static_cast<double>(theirs.p[i]) - static_cast<double>(old.p[i]);
         const double m_size = std::max(finite(static_cast<double>(old.m[i])), finite(g));
@@ -243,7 +240,7 @@ TEST(AdamWKernel, OneStepFromARecordedStateIsWithinFourSpacingsOfPyTorch) {
     RecordProperty("equal_p", std::to_string(all.equal_p));
 }
 
-TEST(AdamWKernel, AWholeRunDriftsByAtMostSixUnitsOfTheLargestParameter) {
+TEST(AdamWKernel, AWholeRunDriftsByAtMostTwoUnitsOfTheLargestParameter) {
     const json data = vectors();
     double largest = 0;
     for (const json& test_case : data.at("cases")) {
@@ -254,7 +251,7 @@ TEST(AdamWKernel, AWholeRunDriftsByAtMostSixUnitsOfTheLargestParameter) {
                 continue;
             }
             const double units = drift(test_case, run);
-            EXPECT_LE(units, 6.0) << id << " " << path;
+            EXPECT_LE(units, 2.0) << id << " " << path;
             largest = std::max(largest, units);
         }
     }
@@ -292,18 +289,19 @@ TEST(AdamWKernel, MaximizeEqualsTheNegatedGradientInBits) {
     EXPECT_EQ(minimized.m, maximized.m);
 }
 
-TEST(AdamWKernel, AnInfiniteParameterBecomesNaNAsInPyTorchsFusedCudaKernel) {
+TEST(AdamWKernel, AnInfiniteParameterStaysInfiniteAsInPyTorch) {
     const float infinity = std::numeric_limits<float>::infinity();
     const State state = stepped({{infinity}, {0}, {0}, {0}, 0}, {1.0F}, {}, 1);
-    EXPECT_TRUE(std::isnan(state.p[0]));
+    EXPECT_EQ(state.p[0], infinity);
 }
 
-TEST(AdamWKernel, TinyDecayIsNotRoundedAway) {
+TEST(AdamWKernel, DecayIsAFactorRoundedOnceFromDouble) {
     AdamWOptions options;
-    options.lr = 1e-4;
-    options.weight_decay = 1e-3;
-    const AdamWScalars scalars = adamw_scalars(options, 1);
-    EXPECT_EQ(scalars.decay, 1e-7F);
+    options.lr = 0.01;
+    options.weight_decay = 0.1;
+    EXPECT_EQ(adamw_scalars(options, 1).decay_factor, 0.999F);
+    options.lr = 1e-7;
+    EXPECT_EQ(adamw_scalars(options, 1).decay_factor, 1.0F);
 }
 
 TEST(AdamWKernel, ScalarsAreExactWhereDoublesAre) {

@@ -1,4 +1,3 @@
-#include "support/faulty_device.hpp"
 #include "support/training.hpp"
 
 #include "swaplab/optim/adamw.hpp"
@@ -183,32 +182,32 @@ TEST(TornState, NamesTheOperationAndTheRank) {
     on_ranks(2, [](sim::Communicator& communicator) {
         Trainer trainer(communicator, model);
         SwapAdamW swap(trainer.device(), communicator, {trainer.group()});
-        swap.mark_torn();
+        swap.set_parameters_torn(true);
         try {
             swap.step();
             FAIL() << "stepped";
         } catch (const TornState& error) {
             const std::string rank = "rank " + std::to_string(communicator.rank());
-            EXPECT_EQ(error.fields(), (sim::ErrorFields{{"operation", "step"}, {"rank", rank}}));
+            EXPECT_EQ(error.fields(), (sim::ErrorFields{{"operation", "step"},
+                                                        {"rank", rank},
+                                                        {"expected", "complete parameters"},
+                                                        {"found", "half overwritten"}}));
         }
+        EXPECT_NO_THROW(static_cast<void>(swap.state_dict()));
+        swap.set_parameters_torn(false);
+        EXPECT_NO_THROW(swap.step());
     });
 }
 
 TEST(AddedGroup, FailureOnOneRankAddsItOnNone) {
     on_ranks(2, [](sim::Communicator& communicator) {
         Trainer trainer(communicator, {{"a", {4}, {}}, {"b", {4}, {}}});
-        bool fail = false;
-        support::FaultyDevice faulty(trainer.device(), [&](std::string_view what) {
-            if (fail && what == "pinned" && communicator.rank() == 1) {
-                throw sim::DeviceError("no pinned memory");
-            }
-        });
-        SwapAdamW swap(faulty, communicator, {trainer.group({}, {"a"})});
-        fail = true;
-        EXPECT_THROW(swap.add_param_group(trainer.group({}, {"b"})), sim::DeviceError);
+        SwapAdamW swap(trainer.faulty_device(), communicator, {trainer.group({}, {"a"})});
+        trainer.faults().arm({{.operation = "allocate_pinned", .rank = 1}});
+        EXPECT_THROW(swap.add_param_group(trainer.group({}, {"b"})), sim::OutOfDeviceMemory);
         EXPECT_EQ(swap.param_groups().size(), 1U);
         EXPECT_EQ(swap.bucket_count(), 1);
-        fail = false;
+        EXPECT_TRUE(trainer.faults().disarm());
         swap.add_param_group(trainer.group({}, {"b"}));
         EXPECT_EQ(swap.bucket_count(), 2);
         trainer.train(swap, 0, 1);

@@ -219,7 +219,7 @@ void expect_refusal(const Spoiling& spoiling) {
                 return m.parameter == spoiling.parameter && m.key == spoiling.key &&
                        m.expected == spoiling.expected && m.found == spoiling.found;
             });
-            EXPECT_TRUE(named) << CheckpointRejected("state dict", 1, found).what();
+            EXPECT_TRUE(named) << CheckpointRejected("load", "state dict", 1, found).what();
             EXPECT_TRUE(same_value(everything(trainer, optimizer), before));
             EXPECT_FALSE(optimizer.torn());
         }

@@ -6,14 +6,14 @@ namespace swaplab::optim {
 namespace {
 
 TEST(RefuseTogether, GivesEveryRankTheMismatchesOfAllInRankOrder) {
-    sim::rethrow_first(sim::run_ranks({3, 1}, [](sim::Communicator& communicator) {
+    sim::rethrow_first(sim::run_ranks({.size = 3}, [](sim::Communicator& communicator) {
         std::vector<Mismatch> mine;
         if (communicator.rank() != 1) {
             mine.push_back(
                 {communicator.rank(), "a", "exp_avg", "[12,2]", "[6,2]", "lost", {0, 2}});
         }
         try {
-            refuse_together(communicator, "x", mine);
+            refuse_together(communicator, "load", "x", mine);
             ADD_FAILURE() << "rank " << communicator.rank() << " went on";
         } catch (const CheckpointRejected& error) {
             const Mismatch first{0, "a", "exp_avg", "[12,2]", "[6,2]", "lost", {0, 2}};
@@ -24,9 +24,24 @@ TEST(RefuseTogether, GivesEveryRankTheMismatchesOfAllInRankOrder) {
     }));
 }
 
+TEST(RefuseTogether, RefusesDifferentOperationsAndSubjectsOnAllRanks) {
+    const auto refuse = [](const std::string& operation, const std::string& subject) {
+        return [=](sim::Communicator& communicator) {
+            const bool first = communicator.rank() == 0;
+            refuse_together(communicator, first ? "SwapAdamW::load" : operation,
+                            first ? "a" : subject, {});
+        };
+    };
+    for (const auto& program : {refuse("AdamW::load", "a"), refuse("SwapAdamW::load", "b")}) {
+        for (const sim::RankResult& result : sim::run_ranks({.size = 2}, program)) {
+            EXPECT_THROW(std::rethrow_exception(result.error), sim::CollectiveMismatch);
+        }
+    }
+}
+
 TEST(RefuseTogether, ReturnsWhenNobodyFoundAnything) {
-    sim::rethrow_first(sim::run_ranks({2, 1}, [](sim::Communicator& communicator) {
-        EXPECT_NO_THROW(refuse_together(communicator, "x", {}));
+    sim::rethrow_first(sim::run_ranks({.size = 2}, [](sim::Communicator& communicator) {
+        EXPECT_NO_THROW(refuse_together(communicator, "load", "x", {}));
     }));
 }
 

@@ -137,7 +137,7 @@ TEST(CheckpointRejected, SaysEveryFactOnceAndCarriesItAsFields) {
                          {0}};
     Mismatch rank1 = rank0;
     rank1.rank = 1;
-    const CheckpointRejected error("v0_w2_even", 2, {rank0, rank1});
+    const CheckpointRejected error("SwapAdamW::load", "v0_w2_even", 2, {rank0, rank1});
     EXPECT_STREQ(
         error.what(),
         "v0_w2_even refused on 2 of 2 ranks; parameters, moments and steps are unchanged"
@@ -145,10 +145,15 @@ TEST(CheckpointRejected, SaysEveryFactOnceAndCarriesItAsFields) {
         "rank 0 lost: 12 of 24 elements (50.0 %)"
         "\n  do  load with load_states = false, or load an older checkpoint; swaplab "
         "inspect shows what is left");
-    const sim::ErrorFields expected{
-        {"operation", "load"}, {"subject", "v0_w2_even"}, {"rank", "rank 0"},
-        {"parameter", "a"},    {"key", rank0.key},        {"expected", "[12,2]"},
-        {"found", "[6,2]"},    {"lost_rank", "rank 0"},   {"rank", "rank 1"}};
+    const sim::ErrorFields expected{{"operation", "SwapAdamW::load"},
+                                    {"subject", "v0_w2_even"},
+                                    {"rank", "rank 0"},
+                                    {"parameter", "a"},
+                                    {"key", rank0.key},
+                                    {"expected", "[12,2]"},
+                                    {"found", "[6,2]"},
+                                    {"lost_rank", "rank 0"},
+                                    {"rank", "rank 1"}};
     EXPECT_EQ(error.fields(), expected);
     EXPECT_EQ(error.kind(), sim::ErrorKind::rejected);
 }
@@ -158,8 +163,13 @@ TEST(CheckpointRejected, LongListsAreCut) {
     for (int i = 0; i < 10; ++i) {
         many.push_back({0, "p" + std::to_string(i), "step", "", "missing", "", {}});
     }
-    EXPECT_THAT(CheckpointRejected("state dict", 1, many).what(),
+    EXPECT_THAT(CheckpointRejected("load", "state dict", 1, many).what(),
                 ::testing::HasSubstr("\n  ... 2 more"));
+}
+
+TEST(CheckpointRejected, GivesTheAdviceOfItsCallerInsteadOfThatForLoads) {
+    const CheckpointRejected error("save", "ckpt", 1, {Mismatch{}}, "give it a shard");
+    EXPECT_THAT(error.what(), ::testing::EndsWith("\n  do  give it a shard"));
 }
 
 }  // namespace

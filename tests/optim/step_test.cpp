@@ -1,4 +1,3 @@
-#include "support/faulty_device.hpp"
 #include "support/training.hpp"
 
 #include "swaplab/optim/adamw.hpp"
@@ -267,24 +266,22 @@ TEST(SwapAdamWSteps, SameTraceForSameSteps) {
     EXPECT_EQ(run(), run());
 }
 
-TEST(SwapAdamWSteps, AFailedLaunchLeavesTheStateTorn) {
+TEST(SwapAdamWSteps, AFailedLaunchLeavesStateAndParametersTorn) {
     on_ranks(1, [](sim::Communicator& communicator) {
         Trainer trainer(communicator, {{"a", {8}, {}}});
-        int launches = 0;
-        support::FaultyDevice faulty(trainer.device(), [&](std::string_view what) {
-            if (what == "launch" && ++launches == 2) {
-                throw sim::DeviceError("launch failed");
-            }
-        });
         {
-            SwapAdamW swap(faulty, communicator, {trainer.group()}, {4, 3});
+            SwapAdamW swap(trainer.faulty_device(), communicator, {trainer.group()}, {4, 3});
             const StateDict saved = swap.state_dict();
             trainer.set_gradients(0);
+            trainer.faults().arm({{.operation = "launch", .ordinal = 2}});
             EXPECT_THROW(swap.step(), sim::DeviceError);
+            EXPECT_TRUE(trainer.faults().disarm());
             EXPECT_TRUE(swap.torn());
             EXPECT_THROW(swap.step(), TornState);
             EXPECT_THROW(static_cast<void>(swap.state_dict()), TornState);
             swap.load_state_dict(saved);
+            EXPECT_THROW(swap.step(), TornState) << "the parameters are still half stepped";
+            swap.set_parameters_torn(false);
             EXPECT_FALSE(swap.torn());
             swap.step();
             EXPECT_EQ(step_of(swap, "a"), 1);

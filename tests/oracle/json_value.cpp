@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace swaplab::oracle {
 namespace {
 
@@ -93,6 +95,14 @@ const std::vector<Value>& items(const Value& array) {
     return as<optim::List>(array, "an array").items;
 }
 
+const std::vector<Value>& items(const Value& array, std::size_t count) {
+    const auto& list = items(array);
+    if (list.size() != count) {
+        refuse(std::to_string(count) + " items", array);
+    }
+    return list;
+}
+
 const std::vector<std::pair<Value, Value>>& members(const Value& object) {
     return as<optim::Dict>(object, "an object").items;
 }
@@ -128,6 +138,20 @@ std::vector<std::string> texts(const Value& array) {
         result.push_back(text(item));
     }
     return result;
+}
+
+void require_keys(const Value& object, std::initializer_list<std::string_view> required,
+                  std::initializer_list<std::string_view> optional) {
+    for (const std::string_view key : required) {
+        (void)at(object, key);
+    }
+    for (const auto& [key, value] : members(object)) {
+        const std::string& name = text(key);
+        if (std::find(required.begin(), required.end(), name) == required.end() &&
+            std::find(optional.begin(), optional.end(), name) == optional.end()) {
+            throw sim::ArgumentError("unknown key \"" + name + "\"", {{"key", name}});
+        }
+    }
 }
 
 bool is_object(const Value& value) noexcept {

@@ -6,6 +6,7 @@
 
 #include "swaplab/optim/value.hpp"
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,8 @@ using optim::Value;
 [[nodiscard]] const Value& at(const Value& array, std::size_t index);
 
 [[nodiscard]] const std::vector<Value>& items(const Value& array);
+/// items() that must be `count` many.
+[[nodiscard]] const std::vector<Value>& items(const Value& array, std::size_t count);
 [[nodiscard]] const std::vector<std::pair<Value, Value>>& members(const Value& object);
 [[nodiscard]] const std::string& text(const Value& value);
 [[nodiscard]] std::int64_t integer(const Value& value);
@@ -32,6 +35,10 @@ using optim::Value;
 [[nodiscard]] bool flag(const Value& value);
 [[nodiscard]] Shape shape(const Value& array);
 [[nodiscard]] std::vector<std::string> texts(const Value& array);
+/// Throws unless `object` has all of the first keys and no others than both lists name: a key that
+/// nobody looks at would count as agreement.
+void require_keys(const Value& object, std::initializer_list<std::string_view> required,
+                  std::initializer_list<std::string_view> optional = {});
 [[nodiscard]] bool is_object(const Value& value) noexcept;
 [[nodiscard]] bool is_array(const Value& value) noexcept;
 [[nodiscard]] bool is_text(const Value& value) noexcept;

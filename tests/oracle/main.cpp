@@ -18,7 +18,8 @@ using swaplab::harness::ExitCode;
 constexpr const char* usage =
     "usage: oracle_check [--strict] FILE|DIR...\n"
     "Compares oracle files (told by their content) and checkpoints with their expected files.\n"
-    "Exit 1 when a row differs; with --strict also when a row is not supported.\n";
+    "Exit 1 when a row or a file's format differs, or when a directory has no oracle file; with\n"
+    "--strict also when a row or a kind of file is not supported.\n";
 
 ExitCode run(const std::vector<std::string>& paths, bool strict) {
     const auto storage = swaplab::harness::make_posix_storage();
@@ -26,7 +27,12 @@ ExitCode run(const std::vector<std::string>& paths, bool strict) {
     std::int64_t differ = 0;
     std::int64_t unsupported = 0;
     for (const std::string& path : paths) {
-        for (const auto& tally : swaplab::oracle::check_path(*storage, path)) {
+        const auto tallies = swaplab::oracle::check_path(*storage, path);
+        if (tallies.empty()) {
+            std::cout << path << "   differs: no oracle file in this directory\n";
+            ++differ;
+        }
+        for (const auto& tally : tallies) {
             std::cout << tally.to_text() << std::flush;
             agree += tally.agreeing();
             differ += tally.differing();

@@ -13,8 +13,8 @@ namespace swaplab::oracle {
 
 /// One tally per oracle file found at `path`: a JSON file, a checkpoint directory with its expected
 /// file (DIR/../expected.json beside DIR = "ckpt", or DIR.expected.json), or a directory that holds
-/// any number of these. The kind is told from the content, never from the name. Throws StorageError
-/// for a missing path and sim::ArgumentError (field "file") for a file that breaks its own format.
+/// any number of these. The kind is told from the content, never from the name. A file that breaks
+/// its own format or has no row differs. Throws StorageError for a missing path.
 [[nodiscard]] std::vector<Tally> check_path(harness::Storage& storage, const std::string& path);
 
 }  // namespace swaplab::oracle

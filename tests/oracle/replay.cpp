@@ -5,6 +5,7 @@
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/optim/adamw.hpp"
 #include "swaplab/optim/swap_adamw.hpp"
+#include "swaplab/sim/error.hpp"
 #include "swaplab/sim/world.hpp"
 
 #include <fmt/format.h>
@@ -53,16 +54,18 @@ std::unique_ptr<optim::Optimizer> make_optimizer(sim::Device& device,
     return std::make_unique<optim::AdamW>(device, communicator, std::move(groups));
 }
 
-std::string far_apart_floats(const Floats& found, const Floats& expected, std::size_t steps) {
+double largest_of(const Floats& values) {
+    float largest = 0;
+    for (const float value : values) {
+        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+    }
+    return static_cast<double>(largest);
+}
+
+std::string floats_apart(const Floats& found, const Floats& expected, double bound) {
     if (found.size() != expected.size()) {
         return fmt::format("{} elements, expected {}", found.size(), expected.size());
     }
-    float largest = 0;
-    for (const float value : expected) {
-        largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
-    }
-    const double bound =
-        std::ldexp(static_cast<double>(largest), -23) * std::max(4.0, static_cast<double>(steps));
     for (std::size_t i = 0; i < found.size(); ++i) {
         const double distance =
             std::fabs(static_cast<double>(found[i]) - static_cast<double>(expected[i]));
@@ -74,17 +77,47 @@ std::string far_apart_floats(const Floats& found, const Floats& expected, std::s
     return "";
 }
 
+/// Compares what two maps hold under the same key; a key of one alone is a difference, too.
+template <class Map, class Compare>
+std::string maps_apart(const Map& found, const Map& expected, Compare compare) {
+    for (const auto& [name, values] : expected) {
+        const auto other = found.find(name);
+        const std::string problem =
+            other == found.end() ? "is missing" : compare(other->second, values);
+        if (!problem.empty()) {
+            return name + ": " + problem;
+        }
+    }
+    for (const auto& entry : found) {
+        if (!expected.contains(entry.first)) {
+            return entry.first + ": is not expected";
+        }
+    }
+    return "";
+}
+
+/// optim::to_dict() writes a tuple, JSON a list.
+const std::vector<Value>& both_betas(const Value& betas) {
+    const auto* tuple = betas.get_if<optim::Tuple>();
+    const auto& both = tuple == nullptr ? items(betas) : tuple->items;
+    if (both.size() != 2) {
+        throw sim::ArgumentError("expected two betas, found " + optim::repr(betas));
+    }
+    return both;
+}
+
 }  // namespace
 
 std::optional<Variant> variant_named(const std::string& name) {
     if (name == "V0") {
         return Variant{Variant::Class::specimen,
                        {"stale_groups", "stale_moments", "device_init", "device_cast", "cast_stays",
-                        "local_moments", "none_leaf"}};
+                        "local_moments", "none_leaf", "alias_on_load"}};
     }
     if (name == "V1") {
-        return Variant{Variant::Class::specimen,
-                       {"device_init", "device_cast", "local_moments", "none_leaf"}};
+        return Variant{
+            Variant::Class::specimen,
+            {"device_init", "device_cast", "local_moments", "none_leaf", "alias_on_load"}};
     }
     if (name == "V2") {
         return Variant{Variant::Class::swap_adamw, {}};
@@ -107,9 +140,12 @@ Floats local_rows(const Floats& full, const Shape& global_shape, int world, int 
 }
 
 const Shape& shape_of(const ModelSpec& model, const std::string& name) {
-    return std::find_if(model.shapes.begin(), model.shapes.end(),
-                        [&](const auto& entry) { return entry.first == name; })
-        ->second;
+    const auto found = std::find_if(model.shapes.begin(), model.shapes.end(),
+                                    [&](const auto& entry) { return entry.first == name; });
+    if (found == model.shapes.end()) {
+        throw sim::ArgumentError("no parameter " + name, {{"parameter", name}});
+    }
+    return found->second;
 }
 
 std::vector<std::pair<std::string, Shape>> read_shapes(const Value& object) {
@@ -126,6 +162,41 @@ Values read_values(const Value& object) {
         values[text(name)] = floats_from_hex(text(bits));
     }
     return values;
+}
+
+Values read_full(const Value& object, const std::vector<std::pair<std::string, Shape>>& shapes) {
+    Values values = read_values(object);
+    for (const auto& [name, sizes] : shapes) {
+        const auto found = values.find(name);
+        if (found == values.end() ||
+            static_cast<std::int64_t>(found->second.size()) != optim::numel(sizes)) {
+            throw sim::ArgumentError("expected all elements of " + name + " " +
+                                     optim::to_string(sizes));
+        }
+    }
+    if (values.size() != shapes.size()) {
+        throw sim::ArgumentError("values of a parameter that has no shape");
+    }
+    return values;
+}
+
+optim::AdamWOptions read_options(const Value& object, optim::AdamWOptions options) {
+    for (const auto& [name, option] : {std::pair{"lr", &options.lr},
+                                       {"eps", &options.eps},
+                                       {"weight_decay", &options.weight_decay}}) {
+        if (const Value* value = find(object, name)) {
+            *option = number(*value);
+        }
+    }
+    if (const Value* betas = find(object, "betas")) {
+        options.beta1 = number(both_betas(*betas)[0]);
+        options.beta2 = number(both_betas(*betas)[1]);
+    }
+    if (const Value* amsgrad = find(object, "amsgrad")) {
+        options.amsgrad = flag(*amsgrad);
+    }
+    optim::check_options(options);
+    return options;
 }
 
 Moments read_moments(const Value& object) {
@@ -153,6 +224,19 @@ Moments moments_of(const optim::StateDict& state_dict) {
     return moments;
 }
 
+bool same_memory(const optim::Tensor& a, const optim::Tensor& b) {
+    if (a.local_bytes() != b.local_bytes() || a.local_bytes() == 0) {
+        return a.storage_ptr() == b.storage_ptr();
+    }
+    const std::vector<std::byte> before = a.to_bytes();
+    std::vector<std::byte> changed = before;
+    changed.front() ^= std::byte{1};
+    a.storage().write(0, changed);
+    const bool seen = b.to_bytes() == changed;
+    a.storage().write(0, before);
+    return seen;
+}
+
 bool same_values(const Values& a, const Values& b) {
     return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const auto& p, const auto& q) {
         return p.first == q.first && same_floats(p.second, q.second);
@@ -169,28 +253,37 @@ bool same_entry(const Entry& a, const Entry& b) {
     return a.steps == b.steps && same_values(a.params, b.params) && same_moments(a.used, b.used);
 }
 
-std::string far_apart(const Values& found, const Values& expected, std::size_t steps) {
-    for (const auto& [name, values] : expected) {
-        const auto other = found.find(name);
-        const std::string problem =
-            other == found.end() ? "is missing" : far_apart_floats(other->second, values, steps);
-        if (!problem.empty()) {
-            return name + ": " + problem;
-        }
+double params_bound(const Values& expected) {
+    double largest = 0;
+    for (const auto& entry : expected) {
+        largest = std::max(largest, largest_of(entry.second));
     }
-    return found.size() == expected.size() ? "" : "more keys than expected";
+    return 2 * std::ldexp(largest, -23);
 }
 
-std::string far_apart(const Moments& found, const Moments& expected, std::size_t steps) {
-    for (const auto& [name, values] : expected) {
-        const auto other = found.find(name);
-        const std::string problem =
-            other == found.end() ? "no state" : far_apart(other->second, values, steps);
-        if (!problem.empty()) {
-            return name + "." + problem;
-        }
+std::string params_apart(const Values& found, const Values& expected) {
+    const double bound = params_bound(expected);
+    return maps_apart(found, expected, [bound](const Floats& a, const Floats& b) {
+        return floats_apart(a, b, bound);
+    });
+}
+
+std::string moments_apart(const Moments& found, const Moments& expected) {
+    return maps_apart(found, expected, [](const Values& ours, const Values& theirs) {
+        return maps_apart(ours, theirs, [](const Floats& a, const Floats& b) {
+            return floats_apart(a, b, std::ldexp(largest_of(b), -23));
+        });
+    });
+}
+
+std::string steps_apart(const std::map<std::string, float>& found, const Value& expected) {
+    std::map<std::string, float> theirs;
+    for (const auto& [name, step] : members(expected)) {
+        theirs[text(name)] = static_cast<float>(number(step));
     }
-    return "";
+    return maps_apart(found, theirs, [](float a, float b) {
+        return a == b ? "" : fmt::format("step expected {}, found {}", b, a);
+    });
 }
 
 Run::Run(sim::Device& device, sim::Communicator& communicator, const ModelSpec& model,
@@ -243,8 +336,11 @@ Entry Run::entry() const {
         entry.params[param->name] = optim::to_floats(param->data);
     }
     const optim::StateDict shown = optimizer_->state_dict();
+    const optim::StateDict used = optimizer_->step_state();
     entry.shown = moments_of(shown);
-    entry.used = moments_of(optimizer_->step_state());
+    entry.used = moments_of(used);
+    entry.live = optimizer_->param_groups().at(0).options;
+    entry.used_options = read_options(used.param_groups.at(0));
     for (const auto& [fqn, leaves] : shown.state) {
         const Value* step = leaves.find("step");
         if (step != nullptr) {
@@ -255,7 +351,7 @@ Entry Run::entry() const {
 }
 
 void on_ranks(int world, const std::function<void(sim::Device&, sim::Communicator&)>& program) {
-    sim::rethrow_first(sim::run_ranks({world, 1}, [&](sim::Communicator& communicator) {
+    sim::rethrow_first(sim::run_ranks({.size = world}, [&](sim::Communicator& communicator) {
         sim::SimulatedDeviceOptions options;
         options.rank = communicator.rank();
         const auto device = sim::make_simulated_device(options);

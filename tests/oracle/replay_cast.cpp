@@ -126,9 +126,14 @@ const Value* shapes_of_set(const Value& file, const std::string& set) {
 }  // namespace
 
 void check_cast_spy(const Value& file, Tally& tally) {
+    require_keys(file, {"cast", "device"}, {"note"});
     tally.unsupported("calls of Python's cast",
                       static_cast<std::int64_t>(items(at(file, "cast")).size()));
-    for (const Value& row : items(at(file, "device"))) {
+    each_row(at(file, "device"), "device", tally, [&](const Value& row, const std::string&) {
+        require_keys(row, {"set", "dtype", "amsgrad", "variant", "param_bytes",
+                           "construction_peak_over_params", "after_construction_over_params",
+                           "load_peak_over_before", "left_after_load_over_before",
+                           "moment_devices_after_load", "left_after_load_and_dict_released"});
         const std::string& set = text(at(row, "set"));
         const std::string& name = text(at(row, "variant"));
         const auto variant = variant_named(name);
@@ -142,7 +147,7 @@ void check_cast_spy(const Value& file, Tally& tally) {
             tally.row(fmt::format("{} {} amsgrad={}", set, name, amsgrad),
                       compare(measure(model_of(*shapes, amsgrad), *variant), row));
         }
-    }
+    });
 }
 
 }  // namespace swaplab::oracle

@@ -1,8 +1,11 @@
 #include "replay_shard.hpp"
 
 #include "swaplab/harness/train_engine.hpp"
+#include "swaplab/sim/error.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <set>
 
 namespace swaplab::oracle {
 namespace {
@@ -10,16 +13,13 @@ namespace {
 constexpr std::size_t steps_after = 2;
 constexpr const char* directory = "saved";
 
-/// The hyper-parameters of make_shard.py, which files do not repeat: group 0, further groups, and
-/// those of an optimizer that is built with others.
+/// lr and weight_decay of group 0, of further groups, and (below) all values of an optimizer that
+/// is built with others are constants of build() in make_shard.py, which no file states.
 optim::AdamWOptions options_of_group(std::size_t index, const Value& one) {
     optim::AdamWOptions options;
     options.lr = index == 0 ? 1e-2 : 2e-3;
     options.weight_decay = index == 0 ? 0.1 : 0.0;
-    options.beta1 = number(at(at(one, "betas"), std::size_t{0}));
-    options.beta2 = number(at(at(one, "betas"), std::size_t{1}));
-    options.amsgrad = flag(at(one, "amsgrad"));
-    return options;
+    return read_options(one, options);
 }
 
 ModelSpec with_other_options(ModelSpec model) {
@@ -117,6 +117,7 @@ class Loader {
         if (spec_.nan_fill) {
             fill_with_nan(run_.optimizer().state_dict(optim::Snapshot::live));
         }
+        result.template_aliases = template_aliases();
         const Entry before = run_.entry();
         try {
             load_once();
@@ -133,7 +134,6 @@ class Loader {
             run_.step(one_.gradients.at(one_.n + k));
             result.trace.push_back(run_.entry());
         }
-        result.live = run_.optimizer().param_groups().at(0).options;
         if (spec_.second_load) {
             run_.set_params(saved_.full_params);
             load_once();
@@ -149,6 +149,21 @@ class Loader {
         ModelSpec model = spec_.other_hp ? with_other_options(one_.model) : one_.model;
         model.world = world;
         return model;
+    }
+
+    /// As make_shard.py looks at it: at exp_avg of the first parameter.
+    [[nodiscard]] bool template_aliases() {
+        const std::string& name = one_.model.groups.at(0).names.at(0);
+        const optim::StateDict shown = run_.optimizer().state_dict(optim::Snapshot::live);
+        const optim::StateDict used = run_.optimizer().step_state();
+        const auto moment = [&](const optim::StateDict& state_dict) {
+            const optim::Dict* leaves = state_dict.find(name);
+            const Value* value = leaves == nullptr ? nullptr : leaves->find("exp_avg");
+            return value == nullptr ? nullptr : value->get_if<optim::Tensor>();
+        };
+        const auto* a = moment(shown);
+        const auto* b = moment(used);
+        return a != nullptr && b != nullptr && a->local_numel() > 0 && same_memory(*a, *b);
     }
 
     /// The engine's order: a template that shares the live buffers, read into it, set it.
@@ -176,16 +191,35 @@ ShardCase read_shard_case(const Value& one) {
     result.with_model = flag(at(one, "with_model"));
     result.model.shapes = read_shapes(at(one, "shapes"));
     result.model.world = static_cast<int>(integer(at(one, "world")));
-    for (const Value& names : items(at(one, "groups"))) {
-        result.model.groups.push_back(
-            {texts(names), options_of_group(result.model.groups.size(), one)});
+    std::multiset<std::string> grouped;
+    for (const Value& group : items(at(one, "groups"))) {
+        const auto names = texts(group);
+        grouped.insert(names.begin(), names.end());
+        result.model.groups.push_back({names, options_of_group(result.model.groups.size(), one)});
+    }
+    std::multiset<std::string> all;
+    for (const auto& entry : result.model.shapes) {
+        all.insert(entry.first);
+    }
+    if (grouped != all) {
+        throw sim::ArgumentError("the groups do not hold each parameter once");
     }
     const Value& data = at(one, "data");
-    result.initial = read_values(at(data, "initial_params"));
-    for (const Value& gradients : items(at(data, "gradients"))) {
-        result.gradients.push_back(read_values(gradients));
+    require_keys(data, {"initial_params", "gradients"});
+    result.initial = read_full(at(data, "initial_params"), result.model.shapes);
+    for (const Value& gradients : items(at(data, "gradients"), result.n + steps_after)) {
+        result.gradients.push_back(read_full(gradients, result.model.shapes));
     }
     return result;
+}
+
+bool same_run(const SavedRun& a, const SavedRun& b) {
+    const auto same_entries = [](const std::vector<Entry>& x, const std::vector<Entry>& y) {
+        return std::equal(x.begin(), x.end(), y.begin(), y.end(), same_entry);
+    };
+    return same_entries(a.at_n, b.at_n) &&
+           std::equal(a.uninterrupted.begin(), a.uninterrupted.end(), b.uninterrupted.begin(),
+                      b.uninterrupted.end(), same_entries);
 }
 
 SavedRun save_run(const ShardCase& one) {

@@ -23,6 +23,7 @@ struct ShardCase {
     std::vector<Values> gradients;
 };
 
+/// Throws unless the groups hold each parameter once and the data fit the shapes and N.
 [[nodiscard]] ShardCase read_shard_case(const Value& one);
 
 /// What a saved run left behind, per rank where it says so.
@@ -36,6 +37,8 @@ struct SavedRun {
 };
 
 [[nodiscard]] SavedRun save_run(const ShardCase& one);
+/// The same bits before and after the save.
+[[nodiscard]] bool same_run(const SavedRun& a, const SavedRun& b);
 
 /// How a load is to be done.
 struct LoadSpec {
@@ -50,9 +53,10 @@ struct LoadSpec {
 struct LoadedRun {
     std::string error;             ///< empty when it went through
     bool moments_changed = false;  ///< by a failed load
+    /// what the load reads into is what the next step reads, where a rank has elements at all
+    bool template_aliases = false;
     Entry after;
     std::vector<Entry> trace;  ///< the steps after N
-    optim::AdamWOptions live;  ///< of group 0, after the trace
     Entry second_after;        ///< with second_load: after it, and one step later
     Entry second_step;
 };

@@ -4,14 +4,18 @@
 #include "swaplab/sim/message.hpp"
 #include "swaplab/sim/world.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
 namespace swaplab::sim {
 namespace {
 
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
 void run(int ranks, const RankProgram& program) {
-    rethrow_first(run_ranks({ranks, 1}, program));
+    rethrow_first(run_ranks({.size = ranks}, program));
 }
 
 TEST(Message, GivesBackWhatWasPut) {
@@ -45,7 +49,7 @@ TEST(Agree, GivesEveryRankTheKindTextAndFieldsOfTheOneThatFailed) {
         } catch (const StorageError& error) {
             const bool own = communicator.rank() == 1;
             EXPECT_EQ(error.what(), std::string(own ? "disk full" : "rank 1, read: disk full"));
-            EXPECT_THAT(error.fields(), ::testing::Contains(ErrorField{"file", "x"}));
+            EXPECT_THAT(error.fields(), Contains(ErrorField{"file", "x"}));
         }
     });
 }
@@ -111,13 +115,58 @@ TEST(Agree, EndsForeignExceptionsOnAllRanksToo) {
     });
 }
 
+/// What every rank of two throws when rank 0 calls `mine` and rank 1 `theirs`.
+std::vector<RankResult> run_two(const RankProgram& mine, const RankProgram& theirs) {
+    return run_ranks({.size = 2}, [&](Communicator& communicator) {
+        (communicator.rank() == 0 ? mine : theirs)(communicator);
+    });
+}
+
+TEST(Agree, RefusesDifferentOperationsOnAllRanksBeforeAnOutcomeCounts) {
+    const std::vector<std::function<void()>> outcomes{[] {},
+                                                      [] { throw StorageError("disk full"); }};
+    for (const auto& outcome : outcomes) {
+        const auto results = run_two(
+            [](Communicator& communicator) { agree(communicator, "SwapAdamW::load", [] {}); },
+            [&](Communicator& communicator) { agree(communicator, "save_checkpoint", outcome); });
+        for (const RankResult& result : results) {
+            try {
+                std::rethrow_exception(result.error);
+            } catch (const CollectiveMismatch& error) {
+                const auto value_of = [&](const std::string& name) {
+                    const auto& fields = error.fields();
+                    return std::find_if(fields.begin(), fields.end(),
+                                        [&](const ErrorField& f) { return f.name == name; })
+                        ->value;
+                };
+                EXPECT_THAT(value_of("expected"), HasSubstr("\"SwapAdamW::load\""));
+                EXPECT_THAT(value_of("found"), HasSubstr("\"save_checkpoint\""));
+                EXPECT_THAT(error.fields(), Contains(ErrorField{"rank", "rank 1"}));
+                EXPECT_THAT(error.fields(), Contains(ErrorField{"purpose", "save_checkpoint"}));
+                EXPECT_THAT(error.what(), HasSubstr("rank 1: all_gather_object 1 for "
+                                                    "\"save_checkpoint\" (agreement_test.cpp:"));
+            }
+        }
+    }
+}
+
+TEST(Agree, RefusesAnotherObjectGatheredInItsPlace) {
+    for (const RankResult& result :
+         run_two([](Communicator& communicator) { agree(communicator, "SwapAdamW::load", [] {}); },
+                 [](Communicator& communicator) {
+                     static_cast<void>(communicator.all_gather_object("x", "steps"));
+                 })) {
+        EXPECT_THROW(std::rethrow_exception(result.error), CollectiveMismatch);
+    }
+}
+
 TEST(RethrowWithNote, KeepsKindAndFieldsAndAddsTheNote) {
     const auto error = std::make_exception_ptr(StorageError("gone", {{"file", "x"}}));
     try {
         rethrow_with_note(error, "load again");
     } catch (const StorageError& noted) {
         EXPECT_EQ(noted.what(), std::string("gone\nload again"));
-        EXPECT_THAT(noted.fields(), ::testing::Contains(ErrorField{"file", "x"}));
+        EXPECT_THAT(noted.fields(), Contains(ErrorField{"file", "x"}));
     }
 }
 

@@ -8,6 +8,14 @@
 namespace swaplab::sim {
 namespace {
 
+TEST(Units, CountsSpeakOfOneAndOfMany) {
+    EXPECT_EQ(count_of(0, "file"), "0 files");
+    EXPECT_EQ(count_of(1, "file"), "1 file");
+    EXPECT_EQ(count_of(1200, "file"), "1,200 files");
+    EXPECT_EQ(count_of(1, "item holds", "items hold"), "1 item holds");
+    EXPECT_EQ(count_of(2, "item holds", "items hold"), "2 items hold");
+}
+
 TEST(Units, BytesPrintExactlyAndFromOneMebibyteAlsoInMebibytes) {
     EXPECT_EQ(format_bytes(0), "0 B");
     EXPECT_EQ(format_bytes(32832), "32,832 B");

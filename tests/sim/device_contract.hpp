@@ -2,7 +2,10 @@
 
 /// What every Device must do, written against the seam only. A backend runs it with
 ///   INSTANTIATE_TYPED_TEST_SUITE_P(Name, DeviceContract, Maker);
-/// where Maker has `static std::unique_ptr<Device> make(std::uint64_t capacity_bytes)`.
+/// where Maker has
+///   static std::shared_ptr<Device> make(std::uint64_t capacity_bytes);
+///   static Kernel add(std::byte* pointer, std::uint64_t bytes, int amount);  // to every byte
+///   static std::optional<Kernel> breaking();  // fails as it runs; nullopt: must not be tried here
 
 #include "swaplab/sim/buffer.hpp"
 #include "swaplab/sim/device.hpp"
@@ -14,6 +17,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace swaplab::sim {
@@ -33,7 +37,7 @@ inline std::vector<std::byte> contents(const PinnedBuffer& buffer) {
     return {scope.bytes().begin(), scope.bytes().end()};
 }
 
-/// Adds `amount` to every byte of `range` on the device.
+/// Adds `amount` to every byte of `range` on a simulated device.
 inline Kernel add_kernel(std::byte* pointer, std::uint64_t bytes, int amount) {
     const ByteRange range{pointer, bytes};
     return {"add",
@@ -50,7 +54,7 @@ inline Kernel add_kernel(std::byte* pointer, std::uint64_t bytes, int amount) {
 template <class Maker>
 class DeviceContract : public ::testing::Test {
   protected:
-    std::unique_ptr<Device> owner = Maker::make(contract_capacity_bytes);
+    std::shared_ptr<Device> owner = Maker::make(contract_capacity_bytes);
     Device& device = *owner;
     Stream stream{device, "stream"};
     Stream other{device, "other"};
@@ -82,10 +86,10 @@ TYPED_TEST_P(DeviceContract, WorkOfOneStreamRunsInIssueOrder) {
     const DeviceBuffer copy(this->device, 16, this->stream, "copy");
     const PinnedBuffer to(this->device, 16, "to");
     this->device.fill_async(memory.data(), std::byte{5}, 16, this->stream);
-    this->device.launch(add_kernel(memory.data(), 16, 2), this->stream);
+    this->device.launch(TypeParam::add(memory.data(), 16, 2), this->stream);
     this->device.copy_async(copy.data(), memory.data(), 16, CopyDirection::device_to_device,
                             this->stream);
-    this->device.launch(add_kernel(memory.data(), 16, 2), this->stream);
+    this->device.launch(TypeParam::add(memory.data(), 16, 2), this->stream);
     this->download(to, copy, this->stream);
     this->device.synchronize(this->stream.ref());
     EXPECT_THAT(contents(to), ::testing::Each(std::byte{7}));
@@ -256,7 +260,7 @@ TYPED_TEST_P(DeviceContract, WrongArgumentsAreRefusedAndNothingIsIssued) {
     EXPECT_THROW(copy(plain, memory.data(), 64, down), ArgumentError);
     EXPECT_THROW(this->device.fill_async(memory.data(), {}, 65, this->stream), ArgumentError);
     EXPECT_THROW(this->device.fill_async(pinned.data(), {}, 64, this->stream), ArgumentError);
-    EXPECT_THROW(this->device.launch(add_kernel(memory.data(), 65, 1), this->stream),
+    EXPECT_THROW(this->device.launch(TypeParam::add(memory.data(), 65, 1), this->stream),
                  ArgumentError);
     EXPECT_THROW(static_cast<void>(pinned.read(1, 64)), ArgumentError);
     EXPECT_THROW(static_cast<void>(this->device.allocate(0, this->stream, "none")), ArgumentError);

@@ -23,7 +23,10 @@ class Ledger : public ::testing::Test {
   protected:
     MemoryLedger::Id charge(std::uint64_t bytes, std::string_view tag = "x",
                             MemoryKind kind = device) {
-        return ledger.charge(kind, bytes, (bytes + 255) / 256 * 256, tag, CallSite::here());
+        const auto id =
+            ledger.charge(kind, bytes, (bytes + 255) / 256 * 256, tag, CallSite::here());
+        ledger.occupy(id);
+        return id;
     }
     void free(MemoryLedger::Id id) {
         ledger.discharge(id);
@@ -54,6 +57,17 @@ TEST_F(Ledger, AFreedRegionStillOccupiesWhileTheNextIsCharged) {
     EXPECT_EQ(ledger.peak(device), 256U);
     EXPECT_EQ(ledger.peak(device, Size::requested, Lifetime::occupied), 512U);
     free(second);
+}
+
+TEST_F(Ledger, OccupiedMemoryMayBeginAfterTheChargeEnds) {
+    const auto id = ledger.charge(device, 100, 256, "x", CallSite::here());
+    EXPECT_EQ(ledger.now(device, Size::requested, Lifetime::occupied), 0U);
+    ledger.discharge(id);
+    ledger.occupy(id);
+    EXPECT_EQ(ledger.now(device, Size::requested, Lifetime::occupied), 100U);
+    EXPECT_EQ(ledger.now(device), 0U);
+    ledger.vacate(id);
+    EXPECT_EQ(ledger.now(device, Size::requested, Lifetime::occupied), 0U);
 }
 
 TEST_F(Ledger, KindsDoNotMix) {
@@ -176,6 +190,14 @@ TEST_F(Ledger, DischargingTwiceIsAProgrammersError) {
 TEST_F(Ledger, VacatingBeforeDischargingIsAProgrammersError) {
     const auto id = charge(10);
     EXPECT_DEATH(ledger.vacate(id), "still charged");
+}
+
+TEST_F(Ledger, OccupyingTwiceOrNeverIsAProgrammersError) {
+    const auto id = charge(10);
+    EXPECT_DEATH(ledger.occupy(id), "is occupied already");
+    const auto never = ledger.charge(device, 10, 256, "x", CallSite::here());
+    ledger.discharge(never);
+    EXPECT_DEATH(ledger.vacate(never), "is not occupied");
 }
 
 }  // namespace

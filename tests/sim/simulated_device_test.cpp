@@ -11,16 +11,6 @@ using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-template <Schedule schedule>
-struct SimulatedDeviceMaker {
-    static std::unique_ptr<Device> make(std::uint64_t capacity_bytes) {
-        return make_simulated_device({.capacity_bytes = capacity_bytes, .schedule = schedule});
-    }
-};
-INSTANTIATE_TYPED_TEST_SUITE_P(Fifo, DeviceContract, SimulatedDeviceMaker<Schedule::fifo>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Random, DeviceContract, SimulatedDeviceMaker<Schedule::random>);
-INSTANTIATE_TYPED_TEST_SUITE_P(Latest, DeviceContract, SimulatedDeviceMaker<Schedule::latest>);
-
 std::vector<FindingKind> kinds_of(const SimulatedDevice& device) {
     std::vector<FindingKind> kinds;
     for (const Finding& finding : device.findings()) {
@@ -47,12 +37,72 @@ class Simulated : public ::testing::Test {
     }
 };
 
+OutOfDeviceMemory::Report report_of(Device& device, std::uint64_t bytes, StreamRef stream) {
+    try {
+        const DeviceBuffer refused(device, bytes, stream, "refused");
+    } catch (const OutOfDeviceMemory& error) {
+        EXPECT_THAT(error.fields(),
+                    Contains(ErrorField{"largest_hole_bytes",
+                                        std::to_string(error.report().largest_hole_bytes)}));
+        return error.report();
+    }
+    ADD_FAILURE() << bytes << " B fit";
+    return {};
+}
+
+TEST_F(Simulated, AnOutOfMemoryReportSumsByTag) {
+    const auto small = make_simulated_device({.capacity_bytes = 4096});
+    const Stream on(*small, "on");
+    const DeviceBuffer a(*small, 256, on, "slot");
+    const DeviceBuffer b(*small, 300, on, "slot");
+    const DeviceBuffer c(*small, 1000, on, "weight");
+    const OutOfDeviceMemory::Report report = report_of(*small, 4000, on);
+    EXPECT_EQ(report.free_bytes(), 4096U - 256 - 512 - 1024);
+    EXPECT_EQ(report.largest_hole_bytes, report.free_bytes());
+    ASSERT_EQ(report.by_tag.size(), 2U);
+    EXPECT_EQ(report.by_tag[0].tag, "weight");
+    EXPECT_EQ(report.by_tag[0].count, 1U);
+    EXPECT_EQ(report.by_tag[1].requested_bytes, 556U);
+    EXPECT_EQ(report.by_tag[1].rounded_bytes, 768U);
+    EXPECT_EQ(report.by_tag[1].count, 2U);
+    EXPECT_THAT(std::string(OutOfDeviceMemory(report).what()),
+                AllOf(HasSubstr("slot  x 2"), HasSubstr("simulated_device_test.cpp")));
+}
+
+TEST_F(Simulated, AnOutOfMemoryReportTellsWhatIsGivenBackButInUse) {
+    const auto small = make_simulated_device({.capacity_bytes = 4096});
+    const Stream on(*small, "on");
+    { const DeviceBuffer gone(*small, 1024, on, "gone"); }
+    OutOfDeviceMemory::Report report = report_of(*small, 8192, on);
+    EXPECT_EQ(report.pending_bytes, 1024U);
+    EXPECT_EQ(report.free_bytes(), 4096U) << "free in the order of calls";
+    EXPECT_FALSE(report.waiting_suffices);
+    small->synchronize(on.ref());
+    EXPECT_EQ(report_of(*small, 8192, on).pending_bytes, 0U);
+}
+
+TEST_F(Simulated, AnOutOfMemoryReportOfTenThousandBuffersNamesTenAndStaysShort) {
+    std::vector<DeviceBuffer> buffers;
+    for (std::uint64_t i = 0; i < 10'000; ++i) {
+        buffers.emplace_back(device, 1 + i % 5'000, stream, "tag " + std::to_string(i % 5'000));
+    }
+    const OutOfDeviceMemory::Report report = report_of(device, std::uint64_t{1} << 30U, stream);
+    ASSERT_EQ(report.holders.size(), 10U);
+    EXPECT_EQ(report.holders[0].tag, "tag 4999");
+    EXPECT_EQ(report.holders[9].tag, "tag 4995");
+    EXPECT_EQ(report.by_tag.size(), 5'000U);
+    const std::string text = OutOfDeviceMemory(report).what();
+    EXPECT_THAT(text, HasSubstr("by 4990 tags more"));
+    EXPECT_LT(text.size(), 2'000U);
+}
+
 TEST_F(Simulated, SchedulesAndFindingsAreFoundByName) {
-    for (const Schedule schedule : {Schedule::fifo, Schedule::random, Schedule::latest}) {
+    for (const Schedule schedule :
+         {Schedule::fifo, Schedule::random, Schedule::latest, Schedule::pct}) {
         EXPECT_EQ(schedule_from_name(name_of(schedule)), schedule);
     }
     EXPECT_EQ(schedule_from_name("soon"), std::nullopt);
-    for (int i = 0; i <= static_cast<int>(FindingKind::uninitialised); ++i) {
+    for (int i = 0; i <= static_cast<int>(FindingKind::bad_argument); ++i) {
         const auto kind = static_cast<FindingKind>(i);
         EXPECT_EQ(finding_kind_from_name(name_of(kind)), kind);
     }
@@ -97,12 +147,138 @@ TEST_F(Simulated, FreshAndFreedMemoryIsPoisonedToTheLastByte) {
     }
 }
 
-TEST_F(Simulated, MemoryIsOccupiedUntilTheFreeHasRun) {
+TEST_F(Simulated, ADownloadPoisonsItsDestinationUntilItHasRun) {
+    for (const std::uint64_t bytes : {1U, 3U, 4U, 4001U}) {
+        const DeviceBuffer memory(device, bytes, stream, "memory");
+        const PinnedBuffer pinned(device, bytes + 1, "pinned");
+        device.fill_async(memory.data(), std::byte{1}, bytes, stream);
+        device.synchronize(stream.ref());
+        device.copy_async(pinned.data() + 1, memory.data(), bytes, CopyDirection::device_to_host,
+                          stream);
+        const std::byte pattern[] = {std::byte{0x96}, std::byte{0x96}, std::byte{0x96},
+                                     std::byte{0x7f}};
+        for (std::uint64_t i = 0; i < bytes; ++i) {
+            ASSERT_EQ(pinned.data()[1 + i], pattern[i % 4]);
+        }
+        EXPECT_EQ(*pinned.data(), std::byte{0});
+        device.synchronize(stream.ref());
+        EXPECT_THAT(std::vector(pinned.data() + 1, pinned.data() + 1 + bytes),
+                    ::testing::Each(std::byte{1}));
+    }
+}
+
+TEST_F(Simulated, ADownloadPoisonsNothingThatEarlierWorkReads) {
+    const DeviceBuffer memory(device, 4, stream, "memory");
+    const Event uploaded(device);
+    PinnedBuffer pinned(device, 4, "pinned");
+    write_count(pinned, 1);
+    const std::vector<std::byte> before(pinned.data(), pinned.data() + 4);
+    device.copy_async(memory.data(), pinned.data(), 4, CopyDirection::host_to_device, stream);
+    device.record(uploaded, stream);
+    device.copy_async(pinned.data(), memory.data(), 4, CopyDirection::device_to_host, stream);
+    EXPECT_EQ(std::vector(pinned.data(), pinned.data() + 4), before);
+    device.synchronize(uploaded.ref());
+    EXPECT_EQ(*pinned.data(), std::byte{0x96});
+    device.synchronize(stream.ref());
+    EXPECT_EQ(std::vector(pinned.data(), pinned.data() + 4), before);
+}
+
+TEST_F(Simulated, PoisonAndChecksCanBeLeftOut) {
+    SimulatedDeviceOptions options;
+    options.poison = false;
+    options.check_accesses = false;
+    const auto quiet = make_simulated_device(options);
+    const Stream one(*quiet, "one");
+    const Stream two(*quiet, "two");
+    const DeviceBuffer memory(*quiet, 64, one, "memory");
+    const PinnedBuffer pinned(*quiet, 64, "pinned");
+    quiet->copy_async(pinned.data(), memory.data(), 64, CopyDirection::device_to_host, one);
+    quiet->fill_async(memory.data(), std::byte{1}, 64, two);
+    EXPECT_EQ(*pinned.data(), std::byte{0});
+    EXPECT_THAT(kinds_of(*quiet), IsEmpty());
+    quiet->synchronize(one.ref());
+    quiet->synchronize(two.ref());
+}
+
+TEST_F(Simulated, UnwrittenBytesAreNamedToTheByte) {
+    const DeviceBuffer memory(device, 64, stream, "memory");
+    const PinnedBuffer pinned(device, 64, "pinned");
+    const auto read = [&](std::uint64_t begin, std::uint64_t end) {
+        device.copy_async(pinned.data(), memory.data() + begin, end - begin,
+                          CopyDirection::device_to_host, stream);
+    };
+    device.fill_async(memory.data() + 8, std::byte{1}, 8, stream);
+    device.fill_async(memory.data() + 24, std::byte{1}, 8, stream);
+    read(8, 16);
+    read(24, 32);
+    EXPECT_THAT(kinds_of(device), IsEmpty());
+    read(10, 40);
+    EXPECT_THAT(device.findings().back().text, HasSubstr("reads bytes 16 to 24 of \"memory\""));
+    read(20, 22);
+    EXPECT_THAT(device.findings().back().text, HasSubstr("reads bytes 20 to 22 of"));
+    read(17, 32);  // in three parts by now, but one range
+    EXPECT_THAT(device.findings().back().text, HasSubstr("reads bytes 17 to 24 of"));
+    read(31, 33);
+    EXPECT_THAT(device.findings().back().text, HasSubstr("reads bytes 32 to 33 of"));
+    EXPECT_EQ(device.findings().size(), 4U);
+}
+
+/// A kernel that declares bytes 16 to 32 of "memory" and touches `touched`.
+class Undeclared : public Simulated {
+  protected:
+    Undeclared() { device.fill_async(memory.data(), std::byte{1}, memory.bytes(), stream); }
+    void launch(std::function<void(std::byte* base, const DeviceAccess&)> body) {
+        std::byte* const base = memory.data();
+        device.launch({"sloppy",
+                       {{base + 16, 8}},
+                       {{base + 24, 8}, {base + 48, 0}},
+                       [=](const DeviceAccess& access) { body(base, access); },
+                       {}},
+                      stream);
+        device.synchronize(stream.ref());
+    }
+    DeviceBuffer memory{device, 64, stream, "memory"};
+};
+
+TEST_F(Undeclared, AddressesAskedForAreFindings) {
+    launch([](std::byte* base, const DeviceAccess& access) {
+        static_cast<void>(access.at(base + 16));
+        static_cast<void>(access.at(base + 31));
+        static_cast<void>(access.at(base + 48));
+    });
+    EXPECT_THAT(kinds_of(device), IsEmpty());
+    launch([](std::byte* base, const DeviceAccess& access) {
+        static_cast<void>(access.at(base + 32));
+    });
+    expect_only(FindingKind::undeclared_access,
+                "launch sloppy on stream (simulated_device_test.cpp:");
+    EXPECT_THAT(device.findings().at(0).text, HasSubstr("touches byte 32 of \"memory\""));
+}
+
+TEST_F(Undeclared, BytesChangedBesideTheRangesAreFindings) {
+    for (const std::ptrdiff_t at : {0, 15, 32, 47, 63}) {
+        const std::size_t before = device.findings().size();
+        launch([at](std::byte* base, const DeviceAccess& access) {
+            access.at(base + 16)[at - 16] = static_cast<std::byte>(at + 2);
+        });
+        ASSERT_EQ(device.findings().size(), before + 1);
+        EXPECT_THAT(device.findings().back().text,
+                    HasSubstr("touches byte " + std::to_string(at) + " of \"memory\""));
+    }
+    launch([](std::byte* base, const DeviceAccess& access) {
+        access.at(base + 16)[80] = std::byte{9};
+    });
+    EXPECT_THAT(device.findings().back().text, HasSubstr("touches memory that is not allocated"));
+}
+
+TEST_F(Simulated, MemoryIsOccupiedFromItsAllocationUntilItsFreeHasRun) {
     const auto occupied = [this] {
         return device.ledger().now(MemoryKind::device, Size::rounded, Lifetime::occupied);
     };
     {
         const DeviceBuffer memory(device, 1000, stream, "memory");
+        EXPECT_EQ(occupied(), 0U);
+        device.synchronize(stream.ref());
         EXPECT_EQ(occupied(), 1024U);
     }
     EXPECT_EQ(device.ledger().now(MemoryKind::device), 0U);
@@ -244,16 +420,26 @@ TEST_F(Simulated, TheTraceTellsWhatWasIssuedWithoutAddresses) {
     EXPECT_EQ(device.trace(), expected);
 }
 
-TEST_F(Simulated, AFailingKernelIsADeviceErrorOfTheCallThatWaits) {
-    device.launch({"broken", {}, {}, [](const DeviceAccess&) { throw ArgumentError("no"); }, {}},
-                  stream);
-    try {
-        device.synchronize(stream.ref());
-        FAIL() << "no error";
-    } catch (const DeviceError& error) {
-        EXPECT_THAT(error.what(), HasSubstr("kernel broken failed: no"));
+TEST_F(Simulated, AFailingKernelLosesTheDeviceAndEndsWithoutFalseFindings) {
+    {
+        const DeviceBuffer memory(device, 64, stream, "memory");
+        const PinnedBuffer pinned(device, 64, "pinned");
+        const Stream other(device, "other");
+        device.launch(
+            {"broken", {}, {}, [](const DeviceAccess&) { throw ArgumentError("no"); }, {}}, stream);
+        device.fill_async(memory.data(), std::byte{1}, 64, stream);
+        device.copy_async(pinned.data(), memory.data(), 64, CopyDirection::device_to_host, stream);
+        try {
+            device.synchronize(stream.ref());
+            FAIL() << "no error";
+        } catch (const DeviceLost& error) {
+            EXPECT_THAT(error.what(), HasSubstr("launch broken (simulated_device_test.cpp:"));
+            EXPECT_THAT(error.fields(), Contains(ErrorField{"reason", "no"}));
+        }
     }
-    device.synchronize(stream.ref());
+    device.finish();
+    EXPECT_THAT(kinds_of(device), IsEmpty());
+    EXPECT_EQ(device.ledger().now(MemoryKind::device, Size::rounded, Lifetime::occupied), 0U);
 }
 
 TEST_F(Simulated, LargeDevicesCostNothingUntilTheyAreTouched) {
@@ -275,7 +461,7 @@ std::vector<RankResult> touch_on_rank_one(std::vector<std::unique_ptr<SimulatedD
     for (int rank = 0; rank < 3; ++rank) {
         devices.push_back(make_simulated_device({.rank = rank}));
     }
-    return run_ranks({3}, [&](Communicator& world) {
+    return run_ranks({.size = 3}, [&](Communicator& world) {
         SimulatedDevice& device = *devices[static_cast<std::size_t>(world.rank())];
         const Stream stream(device, "stream");
         const DeviceBuffer memory(device, 8192, stream, "param b");
@@ -337,7 +523,8 @@ TEST(HostTouch, OfFreedMemoryNamesWhoseItWas) {
         const DeviceBuffer memory(*device, 64, stream, "brief");
         address = memory.data() + 3;
     }
-    const auto results = run_ranks({1}, [&](Communicator&) { static_cast<void>(*address); });
+    const auto results =
+        run_ranks({.size = 1}, [&](Communicator&) { static_cast<void>(*address); });
     EXPECT_EQ(results[0].end, RankResult::End::trapped);
     EXPECT_THAT(device->findings().at(0).text, HasSubstr("byte 3 of \"brief\", freed at"));
 }
@@ -354,7 +541,7 @@ TEST(HostTouchDeathTest, OtherFaultsGoToTheHandlerFoundBefore) {
     const auto device = make_simulated_device({});
     EXPECT_DEATH(
         {
-            rethrow_first(run_ranks({1}, [](Communicator&) {
+            rethrow_first(run_ranks({.size = 1}, [](Communicator&) {
                 volatile int* const nowhere = reinterpret_cast<volatile int*>(std::uintptr_t{64});
                 *nowhere = 1;
             }));

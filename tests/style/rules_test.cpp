@@ -116,6 +116,12 @@ TEST(StyleRules, ComplaintsNameTheLine) {
                 ::testing::ElementsAre("sim/a.cpp:3: boost/any.hpp belongs into sim/world/"));
 }
 
+TEST(StyleRules, TestsMayHaveBoostGraphAsAnOracle) {
+    const std::string include = "#include <boost/graph/adjacency_list.hpp>\n";
+    EXPECT_THAT(rule("Boost headers").check({"tests/sim/a.cpp", include}), ::testing::IsEmpty());
+    EXPECT_THAT(rule("Boost headers").check({"sim/peak/a.cpp", include}), ::testing::SizeIs(1));
+}
+
 TEST(StyleRules, DataIsNotWrittenByHand) {
     EXPECT_TRUE(is_written_by_hand("tests/sim/base_test.cpp"));
     EXPECT_FALSE(is_written_by_hand("tests/data/dcp/geometry.json"));

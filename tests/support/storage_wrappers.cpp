@@ -106,18 +106,14 @@ void FaultyStorage::sync_directory(const std::string& path) {
     inner_.sync_directory(path);
 }
 
-FaultyStorage::Hook fail_after(std::size_t count) {
-    const auto left = std::make_shared<std::size_t>(count);
-    return [left](const std::string& operation, const std::string& path) {
-        if (*left > 0) {
-            --*left;
-            return;
-        }
-        *left = SIZE_MAX;
-        throw harness::storage_error(operation, path, "the disk failed",
-                                     "cannot " + operation + " " + path + ": the disk failed");
-    };
-}
+FailingStorage::FailingStorage(harness::Storage& inner)
+    : FaultyStorage(inner, [this](const std::string& operation, const std::string& path) {
+          if (++count_ == fail_at_) {
+              throw harness::storage_error(
+                  operation, path, "the disk failed",
+                  "cannot " + operation + " " + path + ": the disk failed");
+          }
+      }) {}
 
 class CrashStorage::File : public harness::ReadableFile, public harness::WritableFile {
   public:

@@ -4,6 +4,7 @@
 
 #include "swaplab/harness/storage.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -37,8 +38,22 @@ class FaultyStorage : public harness::Storage {
     Hook hook_;
 };
 
-/// A hook that lets `count` operations pass and fails the next one.
-[[nodiscard]] FaultyStorage::Hook fail_after(std::size_t count);
+/// Counts the operations of all ranks; the one numbered fail_at (from 1) throws StorageError.
+class FailingStorage final : public FaultyStorage {
+  public:
+    explicit FailingStorage(harness::Storage& inner);
+
+    /// Counts anew. 0: no operation fails.
+    void fail_at(std::int64_t operation) {
+        fail_at_ = operation;
+        count_ = 0;
+    }
+    [[nodiscard]] std::int64_t count() const noexcept { return count_; }
+
+  private:
+    std::int64_t fail_at_ = 0;
+    std::int64_t count_ = 0;
+};
 
 /// A file system that loses what was not synced: file contents reach the disk with fsync, names
 /// with fsync of their directory. power_loss() leaves what is on the disk, in either order that the

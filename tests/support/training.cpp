@@ -55,13 +55,22 @@ float seeded_value(std::uint64_t seed, std::string_view name, std::int64_t index
 
 Trainer::Trainer(sim::Communicator& communicator, const std::vector<ParamSpec>& specs,
                  sim::SimulatedDeviceOptions options, optim::Shape mesh)
-    : communicator_(communicator) {
-    options.rank = communicator.rank();
-    device_ = sim::make_simulated_device(options);
+    : Trainer(
+          communicator, specs,
+          [&] {
+              options.rank = communicator.rank();
+              return sim::make_simulated_device(options);
+          }(),
+          mesh) {
+    simulated_ = dynamic_cast<sim::SimulatedDevice*>(device_.get());
+}
+
+Trainer::Trainer(sim::Communicator& communicator, const std::vector<ParamSpec>& specs,
+                 std::unique_ptr<sim::Device> device, const optim::Shape& wanted_mesh)
+    : communicator_(communicator), device_(std::move(device)), faults_(communicator.rank()) {
+    faulty_device_ = sim::make_faulty_device(*device_, faults_);
     stream_ = std::make_unique<sim::Stream>(*device_, "model");
-    if (mesh.empty()) {
-        mesh = {communicator.size()};
-    }
+    const optim::Shape mesh = wanted_mesh.empty() ? optim::Shape{communicator.size()} : wanted_mesh;
     for (const ParamSpec& spec : specs) {
         auto parameter = std::make_shared<optim::Parameter>();
         parameter->name = spec.name;
@@ -74,7 +83,8 @@ Trainer::Trainer(sim::Communicator& communicator, const std::vector<ParamSpec>& 
         const std::uint64_t bytes = static_cast<std::uint64_t>(optim::numel(local)) * 4;
         const auto make = [&](const std::string& tag) {
             return optim::Tensor(optim::DType::float32, local,
-                                 optim::make_device_storage(*device_, bytes, *stream_, tag), shard);
+                                 optim::make_device_storage(*faulty_device_, bytes, *stream_, tag),
+                                 shard);
         };
         parameter->data = make("param " + spec.name);
         parameter->grad = make("grad " + spec.name);
@@ -151,9 +161,9 @@ std::vector<std::string> Trainer::findings() {
     // What the trainer owns is in use until here and is no leak.
     model_.clear();
     stream_.reset();
-    device_->finish();
+    simulated_->finish();
     std::vector<std::string> texts;
-    for (const sim::Finding& finding : device_->findings()) {
+    for (const sim::Finding& finding : simulated_->findings()) {
         texts.push_back(std::string(sim::name_of(finding.kind)) + ": " + finding.text);
     }
     return texts;

@@ -4,6 +4,7 @@
 
 #include "swaplab/optim/optimizer.hpp"
 #include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/fault_plan.hpp"
 #include "swaplab/sim/simulated_device.hpp"
 #include "swaplab/sim/stream.hpp"
 #include "swaplab/sim/world.hpp"
@@ -34,8 +35,15 @@ class Trainer {
     /// `mesh` is row-major over all ranks; empty means one axis over all of them.
     Trainer(sim::Communicator& communicator, const std::vector<ParamSpec>& specs,
             sim::SimulatedDeviceOptions options = {}, optim::Shape mesh = {});
+    /// On a device of any kind, which has no findings.
+    Trainer(sim::Communicator& communicator, const std::vector<ParamSpec>& specs,
+            std::unique_ptr<sim::Device> device, const optim::Shape& mesh = {});
 
-    [[nodiscard]] sim::SimulatedDevice& device() noexcept { return *device_; }
+    /// Of trainers made with options.
+    [[nodiscard]] sim::SimulatedDevice& device() noexcept { return *simulated_; }
+    /// The same device behind faults(): parameters and gradients live on this one.
+    [[nodiscard]] sim::Device& faulty_device() noexcept { return *faulty_device_; }
+    [[nodiscard]] sim::FaultInjector& faults() noexcept { return faults_; }
     [[nodiscard]] sim::Communicator& communicator() noexcept { return communicator_; }
     [[nodiscard]] const std::vector<optim::ParameterPtr>& model() const noexcept { return model_; }
     [[nodiscard]] const optim::ParameterPtr& parameter(const std::string& name) const;
@@ -58,7 +66,10 @@ class Trainer {
 
   private:
     sim::Communicator& communicator_;
-    std::unique_ptr<sim::SimulatedDevice> device_;
+    std::unique_ptr<sim::Device> device_;
+    sim::SimulatedDevice* simulated_ = nullptr;
+    sim::FaultInjector faults_;
+    std::unique_ptr<sim::Device> faulty_device_;
     std::unique_ptr<sim::Stream> stream_;
     std::vector<optim::ParameterPtr> model_;
 };

@@ -78,7 +78,7 @@ TEST(Boxes, AnyPartOfAnyBoxIsReadFromTheRightPlaces) {
 TEST(Boxes, AFlippedBitIsFoundByReadingInBlocks) {
     constexpr std::int64_t elements = 100000;
     const auto memory = harness::make_memory_storage();
-    sim::rethrow_first(sim::run_ranks({1, 1}, [&](sim::Communicator& communicator) {
+    sim::rethrow_first(sim::run_ranks({.size = 1}, [&](sim::Communicator& communicator) {
         optim::Dict tree;
         tree.set("w", optim::make_host_tensor(std::vector<float>(elements, 1.5F), {elements}));
         harness::save_checkpoint(communicator, *memory, "c", tree);

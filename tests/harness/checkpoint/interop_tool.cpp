@@ -112,7 +112,7 @@ Value tree_of(int ranks, int rank) {
 
 void save(int ranks, const std::string& directory, const std::function<Value(int rank)>& tree_for) {
     const auto storage = harness::make_posix_storage();
-    sim::rethrow_first(sim::run_ranks({ranks, 1}, [&](sim::Communicator& communicator) {
+    sim::rethrow_first(sim::run_ranks({.size = ranks}, [&](sim::Communicator& communicator) {
         harness::save_checkpoint(communicator, *storage, directory, tree_for(communicator.rank()));
     }));
 }

@@ -67,7 +67,7 @@ void expect_equal_files(const std::string& name, int ranks) {
     const auto posix = harness::make_posix_storage();
     const auto memory = harness::make_memory_storage();
     const Value tree = Checkpoint(*posix, original).read_all();
-    sim::rethrow_first(sim::run_ranks({ranks, 1}, [&](sim::Communicator& communicator) {
+    sim::rethrow_first(sim::run_ranks({.size = ranks}, [&](sim::Communicator& communicator) {
         const Value mine = ranks == 1 ? tree : sharded(tree, ranks, communicator.rank());
         harness::SaveOptions options;
         options.chunk_bytes = 100;  // smaller than an item: every piece crosses a block

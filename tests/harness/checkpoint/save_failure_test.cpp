@@ -33,7 +33,7 @@ Value tree_of(int generation, int rank) {
 
 std::vector<sim::RankResult> save(harness::Storage& storage, int generation,
                                   const harness::SaveOptions& options = {}) {
-    return sim::run_ranks({ranks, 1}, [&](sim::Communicator& communicator) {
+    return sim::run_ranks({.size = ranks}, [&](sim::Communicator& communicator) {
         harness::save_checkpoint(communicator, storage, "runs/now",
                                  tree_of(generation, communicator.rank()), options);
     });
@@ -61,27 +61,27 @@ int generation_in(harness::Storage& storage, const std::string& directory = "run
     return generation;
 }
 
-std::size_t count_operations() {
+std::int64_t count_operations() {
     const auto memory = harness::make_memory_storage();
     sim::rethrow_first(save(*memory, 1));
-    std::size_t count = 0;
-    FaultyStorage counting(*memory, [&](const std::string&, const std::string&) { ++count; });
+    FailingStorage counting(*memory);
     sim::rethrow_first(save(counting, 2));
-    return count;
+    return counting.count();
 }
 
 TEST(SaveFailure, AnyFailingOperationLeavesTheOldCheckpointAndThrowsOnAllRanks) {
-    const std::size_t operations = count_operations();
-    ASSERT_GE(operations, 15U);
-    for (std::size_t i = 0; i < operations; ++i) {
+    const std::int64_t operations = count_operations();
+    ASSERT_GE(operations, 15);
+    for (std::int64_t i = 1; i <= operations; ++i) {
         const auto memory = harness::make_memory_storage();
         sim::rethrow_first(save(*memory, 1));
-        FaultyStorage faulty(*memory, fail_after(i));
-        const auto results = save(faulty, 2);
+        FailingStorage failing(*memory);
+        failing.fail_at(i);
+        const auto results = save(failing, 2);
         const bool failed = failed_everywhere(results);
         EXPECT_EQ(generation_in(*memory), failed ? 1 : 2) << "operation " << i;
         // Removing the replaced checkpoint is the last operation: it alone may fail unseen.
-        EXPECT_EQ(failed, i + 1 < operations) << "operation " << i;
+        EXPECT_EQ(failed, i < operations) << "operation " << i;
         sim::rethrow_first(save(*memory, 3));
         EXPECT_EQ(generation_in(*memory), 3) << "operation " << i;
         EXPECT_FALSE(memory->exists("runs/now.incomplete")) << "operation " << i;
@@ -146,7 +146,7 @@ TEST(SaveFailure, AThrowFromAnyPhaseOnOneRankFailsTheSaveOnAll) {
     for (const std::string phase : {"plan", "validate", "stage", "publish"}) {
         const auto memory = harness::make_memory_storage();
         sim::rethrow_first(save(*memory, 1));
-        const auto results = sim::run_ranks({ranks, 1}, [&](sim::Communicator& communicator) {
+        const auto results = sim::run_ranks({.size = ranks}, [&](sim::Communicator& communicator) {
             harness::SaveOptions options;
             options.on_phase = [&](std::string_view now) {
                 if (now == phase && communicator.rank() == 1) {
@@ -163,7 +163,7 @@ TEST(SaveFailure, AThrowFromAnyPhaseOnOneRankFailsTheSaveOnAll) {
 
 TEST(SaveFailure, RanksThatDoNotMakeUpATensorAreRefusedTogether) {
     const auto memory = harness::make_memory_storage();
-    const auto results = sim::run_ranks({ranks, 1}, [&](sim::Communicator& communicator) {
+    const auto results = sim::run_ranks({.size = ranks}, [&](sim::Communicator& communicator) {
         Dict tree = *tree_of(1, 0).get_if<Dict>();
         if (communicator.rank() == 1) {
             tree.items.clear();
@@ -193,7 +193,7 @@ TEST(SaveFailure, ADirectoryWithOtherThingsIsNotReplaced) {
 
 TEST(SaveFailure, ATensorInsideATupleIsRefusedByName) {
     const auto memory = harness::make_memory_storage();
-    const auto results = sim::run_ranks({1, 1}, [&](sim::Communicator& communicator) {
+    const auto results = sim::run_ranks({.size = 1}, [&](sim::Communicator& communicator) {
         Dict tree;
         tree.set("pair", optim::Tuple{{optim::make_scalar(1)}});
         harness::save_checkpoint(communicator, *memory, "runs/now", tree, {});

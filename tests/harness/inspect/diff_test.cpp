@@ -16,7 +16,7 @@ Output diff(const std::string& a, const std::string& b, bool json = false, bool 
     Memory memory;
     memory.add(a).add(b);
     std::ostringstream out;
-    const ExitCode exit = diff_command(memory.storage(), {a, b, json, all}, out);
+    const ExitCode exit = diff_command(memory.storage(), {a, b, json, {all}}, out);
     return {exit, out.str()};
 }
 
@@ -75,7 +75,8 @@ TEST(DiffCommand, ADamagedPayloadIsRefusedInsteadOfCalledDifferent) {
     constexpr std::size_t record_offset = 704;  // data/0 in an item of this size
     memory.bytes("b/" + item.relative_path).at(item.offset_bytes + record_offset) ^= std::byte{1};
     std::ostringstream out;
-    EXPECT_THROW((void)diff_command(memory.storage(), {"a", "b"}, out), CheckpointCorrupt);
+    EXPECT_THROW((void)diff_command(memory.storage(), {"a", "b", false, {}}, out),
+                 CheckpointCorrupt);
 }
 
 TEST(DiffCommand, JsonHoldsBitsAsText) {

@@ -58,7 +58,7 @@ TEST(InspectFindings, AGapIsLocatedAndCounted) {
     ASSERT_THAT(codes_of(report), ElementsAre(FindingCode::gap));
     EXPECT_EQ(report.findings[0].elements_lost, 2);
     EXPECT_EQ(report.findings[0].chunk, (Box{{2, 0}, {1, 2}}));
-    EXPECT_THAT(findings_text(report, false), HasSubstr("finding  gap: 2 of 8 elements (25.0 %)"));
+    EXPECT_THAT(findings_text(report, {}), HasSubstr("finding  gap: 2 of 8 elements (25.0 %)"));
 }
 
 TEST(InspectFindings, AnOverlapOfRightVolumeIsFoundWithItsGap) {
@@ -92,7 +92,7 @@ TEST(InspectFindings, AnItemOfAnotherDtypeOrShapeIsBadMetadata) {
     report.tensors[0].chunks[0].header->dtype = sim::DType::bfloat16;
     find_item_faults(report);
     EXPECT_THAT(codes_of(report), ElementsAre(FindingCode::bad_metadata));
-    EXPECT_THAT(findings_text(report, false), HasSubstr("says fp32, the item holds bf16"));
+    EXPECT_THAT(findings_text(report, {}), HasSubstr("says fp32, the item holds bf16"));
 
     report = report_of(tensor("w", {4}, {{{0}, {4}}}));
     report.tensors[0].chunks[0].header->stored_shape = {5};
@@ -138,7 +138,7 @@ TEST(InspectFindings, StepsThatNoTrainingReachesAreImpossible) {
     for (const double step : {-1.0, 2.5, 16777217.0, std::nan(""), HUGE_VAL}) {
         const InspectReport report = judged({{"optimizer.state.a.step", {}, {step}}});
         EXPECT_THAT(codes_of(report), ElementsAre(FindingCode::impossible_step)) << step;
-        EXPECT_THAT(findings_text(report, false), HasSubstr("finding  impossible-step: 1 step is"));
+        EXPECT_THAT(findings_text(report, {}), HasSubstr("finding  impossible-step: 1 step is"));
     }
     EXPECT_THAT(judged({{"a", {}, {0}}, {"b", {}, {0}}}).findings, ::testing::IsEmpty());
     EXPECT_THAT(judged({{"a", {}, {16777216}}}).findings, ::testing::IsEmpty());

@@ -2,6 +2,8 @@
 
 #include "inspect/element.hpp"
 
+#include "swaplab/harness/dcp_metadata.hpp"
+
 #include <cmath>
 
 namespace swaplab::harness {

@@ -1,3 +1,5 @@
+#include "inspect/text.hpp"
+
 #include "inspect_fixture.hpp"
 #include "json_value.hpp"
 
@@ -71,7 +73,7 @@ TEST(InspectText, NineRowsAreCutToEightUnlessAllAreAskedFor) {
     InspectOptions options = of("v0_w2_even_amsgrad");
     EXPECT_THAT(memory.add("v0_w2_even_amsgrad").text(options),
                 HasSubstr("  ... and 1 more (--all)\n"));
-    options.all = true;
+    options.look.all = true;
     const std::string all = memory.text(options);
     EXPECT_THAT(all, Not(HasSubstr("more (--all)")));
     EXPECT_THAT(all, HasSubstr("optimizer.param_groups.0.lr"));
@@ -189,6 +191,41 @@ TEST(InspectText, DigestsFollowTheReport) {
     options.digest = true;
     EXPECT_THAT(memory.add("single_zero_dim_param").text(options),
                 ::testing::ContainsRegex("\nsha256  [0-9a-f]{64}  model.scale fp32 \\[\\]\n"));
+}
+
+TEST(InspectText, QuietKeepsTheDigestsThatWereAskedFor) {
+    Memory memory;
+    InspectOptions options = of("single_zero_dim_param");
+    options.digest = true;
+    options.look.quiet = true;
+    EXPECT_THAT(memory.add("single_zero_dim_param").text(options),
+                ::testing::MatchesRegex("(sha256  [0-9a-f]{64}  [^\n]*\n)+"));
+}
+
+TEST(InspectText, OneOfAThingIsNotSpokenOfAsMany) {
+    InspectReport report;
+    report.directory = "d";
+    report.files.resize(1);
+    report.files[0].exists = true;
+    report.tensors.resize(1);
+    report.tensors[0].role = Role::parameter;
+    report.tensors[0].chunks.resize(1);
+    report.items = 1;
+    const std::string text = to_text(report, {});
+    EXPECT_THAT(text, ::testing::StartsWith("d   DCP, 1 file, 0 B, 1 key\n  parameters   1   1 "
+                                            "element   "));
+    EXPECT_THAT(text, HasSubstr("ok    1 tensor tiled once by 1 chunk; 1 item matches its header"));
+}
+
+TEST(InspectJson, GivesListsAsLists) {
+    Memory memory;
+    InspectOptions options = of("v2_w2_even");
+    options.json = true;
+    const oracle::Value json = oracle::parse_json(memory.add("v2_w2_even").text(options));
+    const oracle::Value& group = oracle::at(oracle::at(json, "groups"), std::size_t{0});
+    EXPECT_EQ(oracle::items(oracle::at(group, "params")).size(), 3U);
+    EXPECT_EQ(oracle::text(oracle::at(oracle::at(group, "params"), std::size_t{0})), "a");
+    EXPECT_EQ(oracle::items(oracle::at(group, "betas")).size(), 2U);
 }
 
 TEST(InspectJson, HoldsFindingsWithRanksAndExit) {

@@ -1,63 +1,15 @@
-#include "support/temporary_directory.hpp"
+#include "command_fixture.hpp"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include <array>
-#include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
-#include <sys/wait.h>
+#include <sys/stat.h>
 
 namespace swaplab::harness {
 namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-struct Ran {
-    int exit = -1;
-    std::string out;  ///< stdout and stderr
-};
-
-/// Runs the built command in `directory`.
-Ran swaplab(const std::string& directory, const std::string& arguments) {
-    const std::string line =
-        "cd '" + directory + "' && '" SWAPLAB_COMMAND "' " + arguments + " 2>&1";
-    Ran ran;
-    FILE* pipe = ::popen(line.c_str(), "r");
-    std::array<char, 4096> buffer{};
-    while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
-        ran.out.append(buffer.data(), count);
-    }
-    ran.exit = WEXITSTATUS(::pclose(pipe));
-    return ran;
-}
-
-const std::string good =
-    "scenario.name = 'n'\nscenario.why = 'w'\nparam = [{ name = 'a', shape = [4] }]\n"
-    "step = [{ train = 1, expect.device.peak = ['1 resident', '1 ring'] }]\n";
-const std::string passes = "case = [{ optimizer = 'swap_adamw', verdict = 'passes' }]\n";
-
-class Command : public testing::Test {
-  protected:
-    void write(const std::string& name, const std::string& text) const {
-        std::ofstream(home_.path() + "/" + name) << text;
-    }
-    [[nodiscard]] std::string read(const std::string& name) const {
-        std::stringstream text;
-        text << std::ifstream(home_.path() + "/" + name).rdbuf();
-        return text.str();
-    }
-    [[nodiscard]] Ran run(const std::string& arguments) const {
-        return swaplab(home_.path(), arguments);
-    }
-
-  private:
-    tests::TemporaryDirectory home_;
-};
 
 TEST_F(Command, WithoutArgumentsPrintsHelpAndExits2) {
     const Ran ran = run("");
@@ -121,6 +73,38 @@ TEST_F(Command, AMissingCheckpointIsAProblemOfTheFile) {
     const Ran ran = run("run it.toml");
     EXPECT_EQ(ran.exit, 2);
     EXPECT_THAT(ran.out, HasSubstr("it.toml:4:33: error[no-such-file]: no directory \"no/such\""));
+}
+
+TEST_F(Command, ADirectoryThatNoSaveWroteIsNoCheckpoint) {
+    for (const char* path : {"..", ".", "/proc/self"}) {
+        write("it.toml",
+              "scenario.name = 'n'\nscenario.why = 'w'\n"
+              "param = [{ name = 'a', shape = [4] }]\n"
+              "checkpoint = [{ name = 'given', path = '" +
+                  std::string(path) + "' }]\nstep = [{ load = 'given' }]\n" + passes);
+        const Ran ran = run("lint it.toml");
+        EXPECT_EQ(ran.exit, 2) << path;
+        EXPECT_THAT(ran.out, HasSubstr("it.toml:4:33: error[no-checkpoint]: \"" +
+                                       std::string(path) + "\" is no checkpoint"));
+        EXPECT_THAT(ran.out, HasSubstr("give the directory that a save wrote"));
+    }
+}
+
+TEST_F(Command, OnlyTheFilesOfACheckpointAreCopied) {
+    write("it.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\n"
+          "param = [{ name = 'a', shape = [4] }]\n"
+          "checkpoint = [{ name = 'given', path = 'given' }]\n"
+          "step = [{ load = 'given', expect.error = { naming = ['given/.metadata'], kind = "
+          "'corrupt' } }]\n" +
+              passes);
+    std::filesystem::create_directory(path("given"));
+    std::filesystem::create_directory_symlink(".", path("given/loop"));
+    std::filesystem::create_directory_symlink(".", path("given/loop2"));
+    ASSERT_EQ(::mkfifo(path("given/pipe").c_str(), 0600), 0);
+    write("given/.metadata", "x");
+    const Ran ran = run("run it.toml");
+    EXPECT_EQ(ran.exit, 0) << ran.out;
 }
 
 TEST_F(Command, NothingToRunExits3) {
@@ -190,6 +174,17 @@ TEST_F(Command, ExplainsWithoutRunning) {
     EXPECT_THAT(ran.out, HasSubstr("64 B on rank 0"));
 }
 
+TEST_F(Command, RanksMayBeFibersThreadsOrProcesses) {
+    write("good.toml", good + passes);
+    for (const std::string kind : {"thread", "process"}) {
+        const Ran ran = run("run good.toml --json --world " + kind + " --world 2");
+        EXPECT_EQ(ran.exit, 0) << ran.out;
+        EXPECT_THAT(ran.out, HasSubstr(R"("--world","2","--world",")" + kind));
+    }
+    write("both.toml", good + passes + "matrix = { world.kind = ['thread', 'process'] }\n");
+    EXPECT_THAT(run("run both.toml -v").out, HasSubstr("both[swap_adamw, world.kind=process]"));
+}
+
 TEST_F(Command, AStepBeyondItsTimeLimitIsAHang) {
     write("it.toml",
           "scenario.name = 'n'\nscenario.why = 'w'\nscenario.timeout = '1 ms'\n"
@@ -199,6 +194,31 @@ TEST_F(Command, AStepBeyondItsTimeLimitIsAHang) {
     const Ran ran = run("run it.toml");
     EXPECT_EQ(ran.exit, 5);
     EXPECT_THAT(ran.out, HasSubstr("HANG"));
+}
+
+TEST_F(Command, AStepThatNeverEndsLeavesEverythingThatWasFoundBefore) {
+    write("good.toml", good + passes);
+    write("hangs.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\nscenario.timeout = '1 ms'\n"
+          "param = [{ name = 'a', shape = [1000000] }]\n"
+          "step = [{ train = 100000 }]\n" +
+              passes);
+    const Ran ran = run("run good.toml hangs.toml good.toml --json --junit report.xml");
+    EXPECT_EQ(ran.exit, 5);
+    const auto json = nlohmann::json::parse(ran.out);
+    EXPECT_EQ(json["exit"], 5);
+    EXPECT_EQ(json["passed"], 1);
+    EXPECT_EQ(json["failed"], 1);
+    EXPECT_EQ(json["skipped"], 1);
+    EXPECT_EQ(json["runs"][1]["status"], "hang");
+    EXPECT_EQ(json["runs"][1]["headline"], "train did not end within its time limit");
+    EXPECT_THAT(read("report.xml"), HasSubstr("tests=\"3\" failures=\"1\" skipped=\"1\""));
+    EXPECT_THAT(run("run hangs.toml").out,
+                HasSubstr("again    swaplab run 'hangs[swap_adamw]'\nfailed: hangs"));
+    const auto apart =
+        nlohmann::json::parse(run("run hangs.toml good.toml --json --world process").out);
+    EXPECT_EQ(apart["runs"][0]["status"], "hang");
+    EXPECT_EQ(apart["runs"][1]["status"], "pass") << "a process that hangs can be ended";
 }
 
 }  // namespace

@@ -12,7 +12,9 @@
 namespace swaplab::harness::scenario {
 namespace {
 
+using testing::Contains;
 using testing::HasSubstr;
+using testing::StartsWith;
 
 constexpr const char* head =
     "scenario.name = \"n\"\nscenario.why = \"w\"\nworld.size = 2\n"
@@ -71,6 +73,10 @@ class Seen {
             record.memory[0].tags_before = {{"a", {100, 512}}};
             record.memory[0].tags_at_peak = {{"a", {100, 512}}, {"slot", {64, 256}}};
             record.memory[0].tags_now = {{"a", {100, 512}}};
+            record.worst = record.memory[0];
+            record.worst->peak.requested = 228;
+            record.worst->tags_at_peak["slot 1"] = {64, 256};
+            record.occupied[0].peak.requested = 160;
             record.units.params = 8;
             record.units.grads = 8;
             record.units.ring = 64;
@@ -111,6 +117,18 @@ TEST(Judge, HoldsAnExactPeakAndFailsOneByteOff) {
     }
 }
 
+TEST(Judge, ShowsWhatWasObservedNextToAWorstPeak) {
+    Seen seen;
+    EXPECT_TRUE(seen.judge("expect.device.worst.peak = \"228 B\"").ok);
+    EXPECT_TRUE(seen.judge("expect.device.worst.rise.at_most = \"128 B\"").ok);
+    EXPECT_TRUE(seen.judge("expect.device = { tag = \"slot*\", worst.peak = \"128 B\" }").ok);
+    const Check check = seen.judge("expect.device.worst.peak = \"164 B\"");
+    EXPECT_FALSE(check.ok);
+    EXPECT_EQ(check.measured, 228);
+    EXPECT_THAT(check.summary, HasSubstr("device worst peak 228 B"));
+    EXPECT_THAT(check.details, Contains(HasSubstr("occupied at most 160 B and charged 164 B")));
+}
+
 TEST(Judge, KnowsEveryRelationOfFigures) {
     Seen seen;
     EXPECT_TRUE(seen.judge("expect.device.peak.at_most = \"164 B\"").ok);
@@ -137,9 +155,9 @@ TEST(Judge, FailsABoundThatIsNoWholeNumber) {
     }
 }
 
-TEST(Judge, ComparesParametersWhateverTheView) {
+TEST(Judge, ComparesParametersWhichHaveNoViews) {
     Seen seen;
-    EXPECT_FALSE(seen.judge("expect.params = { view = \"state_dict\", same_as = \"before\" }").ok);
+    EXPECT_FALSE(seen.judge("expect.params.same_as = \"before\"").ok);
 }
 
 TEST(Judge, LooksAtEveryRank) {
@@ -273,6 +291,17 @@ TEST(Judge, WantsErrorsOnTheNamedRanksOnly) {
     EXPECT_FALSE(seen.judge("expect.error = { naming = [\"a\"] }").ok);
 }
 
+TEST(Judge, SaysEachLineOfAnErrorOnce) {
+    Seen seen;
+    const Expectation runs;
+    seen.rank(0).error = refusal();
+    EXPECT_EQ(seen.judge(runs).summary, "rank 0: " + refusal().text);
+    EXPECT_THAT(seen.judge(runs).details, testing::IsEmpty());
+    seen.rank(0).error->text += "\n  do  this";
+    EXPECT_EQ(seen.judge(runs).summary, "rank 0: " + refusal().text);
+    EXPECT_THAT(seen.judge(runs).details, testing::ElementsAre("error      do  this"));
+}
+
 TEST(Judge, AllowsNoFindingUnlessExpected) {
     Seen seen;
     const std::string expect = "expect.findings.is = [\"race\"]";
@@ -340,6 +369,14 @@ TEST(Verdict, IsCaughtWhenExactlyTheNamedExpectationFails) {
     EXPECT_EQ(status(failing({}), {fails, also}), Status::fail);
     EXPECT_EQ(status({}, {holds}), Status::pass);
     EXPECT_EQ(status({}, {fails}), Status::fail);
+}
+
+TEST(Verdict, CallsReportedWhatADefectDoesOnly) {
+    const Check fails = check_of("save.cover.missing", false, 60);
+    CaseSpec which = failing({});
+    EXPECT_THAT(conclude(which, {fails}).headline, StartsWith("as the case says: "));
+    which.defects = {"local_moments"};
+    EXPECT_THAT(conclude(which, {fails}).headline, StartsWith("as reported: "));
 }
 
 TEST(Verdict, OfARunThatWasNotLookedAtToItsEndIsNoPass) {

@@ -17,6 +17,7 @@ constexpr const char* head =
     "scenario.name = \"n\"\nscenario.why = \"w\"\nworld.size = 2\n"
     "param = [{ name = \"a\", shape = [4, 2], placements = [\"Shard(0)\"] },\n"
     "         { name = \"b\", shape = [3] }]\n";
+const std::string train = "step = [{ train = 1 }]\n";
 constexpr const char* passes = "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\" }]\n";
 
 ScenarioFile parse(const std::string& text) {
@@ -25,6 +26,14 @@ ScenarioFile parse(const std::string& text) {
 
 ScenarioFile story(const std::string& steps) {
     return parse(head + ("step = [" + steps + "]\n") + passes);
+}
+
+std::string repeat(const std::string& what, std::size_t times) {
+    std::string out;
+    for (std::size_t i = 0; i < times; ++i) {
+        out += what;
+    }
+    return out;
 }
 
 std::vector<std::string> codes(const ScenarioFile& file) {
@@ -84,11 +93,32 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"{ train = 1 }, { load = \"x\" }", "no-such-name", "no save or checkpoint \"x\""},
         Refusal{"{ train = 1 }, { save = \"x\" }", "unused", "neither loaded nor looked at"},
         Refusal{"{ train = 1 }, { save = {} }", "missing-key", "save has no to"},
+        Refusal{"{ train = 1 }, { save = \"\" }", "bad-value", "to is empty"},
+        Refusal{"{ train = 1 }, { save = \"a/b\" }, { load = \"a/b\" }", "bad-value",
+                "plain names"},
+        Refusal{"{ train = 1 }, { save = \"..\" }, { load = \"..\" }", "bad-value", "plain names"},
+        Refusal{"{ train = 1 }, { save = \"a\\u0000b\" }, { load = \"a\\u0000b\" }", "bad-value",
+                "plain names"},
+        Refusal{"{ train = 1 }, { save = { to = \"x\", what = [] } }, { load = \"x\" }",
+                "bad-value", "nothing would be saved or loaded"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, { load = { from = \"x\", what = [\"model\", "
+                "\"model\"] } }",
+                "bad-value", "what names \"model\" twice"},
+        Refusal{"{ train = 1 }, { restart.order = [\"a\"] }", "bad-value",
+                "mine/it.toml:6:34: error[bad-value]: order names every parameter once"},
         Refusal{"{ train = 1, label = \"x\" }, { train = 1, label = \"x\" }", "name-taken",
                 "two steps with the label"},
         Refusal{"{ train = 1, label = \"x\" }, { save = \"x\" }, { load = \"x\" }", "name-taken",
                 "already names a step"},
         Refusal{"{ set = { lr = 0.1 } }", "missing-key", "one of group and param"},
+        Refusal{"{ set = { group = 0, lr = -0.1 } }", "bad-value", "Invalid learning rate: -0.1"},
+        Refusal{"{ train = { steps = 2, lr = [0.1, -0.1] } }", "bad-value",
+                "Invalid learning rate: -0.1"},
+        Refusal{"{ restart.optimizer.eps = -1.0 }", "bad-value", "Invalid epsilon value: -1.0"},
+        Refusal{"{ restart.optimizer.lr = nan }", "bad-value", "Invalid learning rate: nan"},
+        Refusal{"{ add_param_group = { weight_decay = -1, params = [{ name = \"c\", shape = [1] "
+                "}] } }",
+                "bad-value", "Invalid weight_decay value: -1.0"},
         Refusal{"{ set = { group = 4, lr = 0.1 } }", "no-such-name", "no such group"},
         Refusal{"{ restart.engine.checks = \"torch\" }", "unknown-key", "restart cannot patch"},
         Refusal{"{ restart.param.c.shape = [1] }", "no-such-path", "no [[param]] \"c\""},
@@ -116,9 +146,68 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ damage = { in = \"x\", file = \"/x\", delete = true } }, { load = \"x\" }",
                 "bad-value", "the name of a file in the directory"},
         Refusal{"{ train = 1, fault = { at = \"copi\" } }", "unknown-value", "nearest: copy"},
-        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"kill\" } }", "later-stage",
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"kill\" } }, { train = 1 }",
+                "after-kill", "after a kill or stop the other ranks cannot go on together"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"stop\" } }, { train = 1 }",
+                "after-kill", "let restart be the next step"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"delay\" } }", "missing-key",
+                "belong together"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", by = \"5 ms\" } }", "bad-value",
+                "belong together"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"delay\", by = \"10 s\" } }",
+                "bad-value", "no shorter than the time limit of a step, 10000 ms"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"pause\" } }", "later-stage",
                 "word of a later stage"},
         Refusal{"{ train = 1, fault = { at = \"copy\", rank = 7 } }", "bad-value", "2 ranks"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    FaultsAndHolds, RefusedStory,
+    testing::Values(
+        Refusal{"{ train = 1, fault = { at = \"pinned_alloc\", then = \"late\" } }", "bad-value",
+                "only what is queued can fail late"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", then = \"eio\" } }", "bad-value",
+                "copy is no operation of storage: it has no eio"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", file = \"x\" } }", "bad-value",
+                "it has no file"},
+        Refusal{"{ train = 1, fault = { at = \"open\", then = \"short\" } }", "bad-value",
+                "only read and write can be short"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", nth = \"all\" } }", "unknown-value",
+                "nth is one of each"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", nth = 0 } }", "bad-value", "nth >= 1"},
+        Refusal{"{ train = 1, fault = { at = \"copy\", nth = \"each\" } }, "
+                "{ train = 1, fault = { at = \"launch\", nth = \"each\" } }",
+                "bad-value", "one fault of a story has nth = \"each\""},
+        Refusal{"{ hold = { name = \"x\" } }", "missing-key", "hold has no bytes"},
+        Refusal{"{ hold = { name = \"x\", bytes = \"0 B\" } }", "bad-amount", "above 0"},
+        Refusal{"{ hold = { name = \"x\", bytes = \"8 B\" } }, "
+                "{ hold = { name = \"x\", bytes = \"8 B\" } }",
+                "name-taken", "\"x\" is held already"},
+        Refusal{"{ hold = { name = \"x\", bytes = \"8 B\" } }, { restart = {} }, "
+                "{ release = \"x\" }",
+                "no-such-name", "nothing is held as \"x\" here"}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Figures, RefusedStory,
+    testing::Values(
+        Refusal{"{ train = 1, expect.device = { tag = \"a\", occupied.peak = \"8 B\" } }",
+                "bad-value", "not known by tag"},
+        Refusal{"{ train = 1, expect.device.reserved.peak = \"8 B\" }", "later-stage",
+                "\"peak\" in [expect.reserved]"},
+        Refusal{"{ train = 1, expect.host.reserved.now = \"8 B\" }", "unknown-key",
+                "\"reserved\" in [expect.host]"},
+        Refusal{"{ restart.host.pinned_policy = \"exakt\" }", "unknown-value", "nearest: exact"},
+        Refusal{"{ restart.host.pinned = \"0 B\" }", "bad-amount", "plain bytes above 0"},
+        Refusal{"{ train = 1, expect.h2d = { since = \"train\", count = 1 } }", "no-such-name",
+                "no step \"train\" before this one"},
+        Refusal{"{ train = 1 }, { restart = {} }, "
+                "{ train = 1, expect.h2d = { since = \"train\", count = 1 } }",
+                "bad-value", "its device is gone"},
+        Refusal{"{ train = 1 }, { train = 1 }, "
+                "{ train = 1, expect.h2d = { since = \"train\", count.same_as = \"train\" } }",
+                "bad-value", "have no like there"},
+        Refusal{"{ train = 1 }, { save = \"x\" }, { train = 1, expect.syncs.count.same_as = "
+                "\"x\" }",
+                "no-such-name", "it has no syncs"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Expectations, RefusedStory,
@@ -130,19 +219,31 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"{ train = 1, expect.params.same_as = \"train\" }", "cannot-fail",
                 "always the same as itself"},
         Refusal{"{ train = 1, expect.params = {} }", "cannot-fail", "expects nothing"},
+        Refusal{"{ train = 1, expect.params = { view = \"step\", same_as = \"start\" } }",
+                "cannot-fail", "parameters have no views"},
+        Refusal{"{ train = 1 }, { save = \"x\", expect.moments = { in = \"x\", view = \"step\", "
+                "same_as = \"uninterrupted\" } }",
+                "cannot-fail", "saves have no views"},
         Refusal{"{ train = 1, expect.params = { of = \"zz*\", same_as = \"start\" } }",
                 "no-such-name", "parameters here: a, b"},
         Refusal{"{ train = 1, expect.device.peak = 65536 }", "missing-unit", "bytes need a unit"},
         Refusal{"{ train = 1, expect.device.peak = \"1 kib\" }", "unknown-unit", "nearest: KiB"},
         Refusal{"{ train = 1, expect.device.peak = \"some\" }", "bad-amount", "bytes need a unit"},
         Refusal{"{ train = 1, expect.device.peak = \"0.3 B\" }", "bad-amount", "not a whole"},
+        Refusal{"{ train = 1, expect.device.peak = \"9999999999999999 B\" }", "bad-amount",
+                "at most 15 digits"},
         Refusal{"{ train = 1, expect.device.peak.at_most = \"1 GiB\" }", "cannot-fail",
                 "the device has no more"},
         Refusal{"{ train = 1, expect.device.peak.at_least = \"0 B\" }", "cannot-fail",
                 "always holds"},
         Refusal{"{ train = 1, expect.device = { rank = [2], peak = \"1 B\" } }", "cannot-fail",
                 "selects nothing"},
-        Refusal{"{ train = 1, expect.device.slope = \"1 B\" }", "later-stage", "later stage"},
+        Refusal{"{ train = 1, expect.device.slope = \"1 B\" }", "cannot-fail", "a repeat step"},
+        Refusal{"{ repeat = 1, do = [{ train = 1 }] }", "bad-value", "2 rounds or more"},
+        Refusal{"{ repeat = 3, do = [] }", "bad-value", "of some steps"},
+        Refusal{"{ repeat = 3 }", "missing-key", "repeat has no do"},
+        Refusal{"{ repeat = 501, do = [{ train = 1 }] }", "too-large", "at most 500 steps"},
+        Refusal{"{ repeat = 2, do = [{ trian = 1 }] }", "unknown-key", "nearest: train"},
         Refusal{"{ train = 1, expect.refused.naming = [] }", "cannot-fail", "without naming"},
         Refusal{"{ train = 1, expect.error.kind = \"oom\" }", "unknown-value", "kind is one of"},
         Refusal{"{ train = 1, expect.cover.missing = 0 }", "no-such-name", "which checkpoint"},
@@ -162,8 +263,6 @@ TEST_P(RefusedWhole, HasItsCode) {
     const ScenarioFile file = parse(GetParam().text);
     EXPECT_THAT(codes(file), Contains(GetParam().code)) << text(file);
 }
-
-const std::string train = "step = [{ train = 1 }]\n";
 
 INSTANTIATE_TEST_SUITE_P(
     Files, RefusedWhole,
@@ -189,9 +288,32 @@ INSTANTIATE_TEST_SUITE_P(
                         "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\", "
                         "where.world.size = 3 }]\nmatrix = { world.size = [1, 2] }",
                     "unused"},
+        RefusedFile{head + train + passes + "matrix = { engine.staging = [\"none\", \"shadow\"] }",
+                    "unused"},
+        RefusedFile{head + train +
+                        "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\", "
+                        "with.optimizer.slots = 3 }]\nmatrix = { optimizer.slots = [1, 2] }",
+                    "unused"},
         RefusedFile{head + train + passes + "group = [{ params = [\"a\"] }]", "unused"},
+        RefusedFile{head + train +
+                        "case = [{ specimen = [\"none_leaf\", \"none_leaf\"], "
+                        "fails = [\"train.runs\"] }]",
+                    "bad-value"},
+        RefusedFile{
+            head + train + "case = [{ specimen = [], fails = [\"train.runs\", \"train.runs\"] }]",
+            "bad-value"},
+        RefusedFile{
+            head + train + "matrix = { scenario.seed = [1, 2] }\ncase = [" +
+                repeat(std::string("{ optimizer = \"adamw\", verdict = \"passes\" },"), 513) + "]",
+            "too-many-cells"},
         RefusedFile{head + train + passes + "twin = [{ name = \"x\" }]", "later-stage"},
         RefusedFile{head + train + passes + "[device]\ncapacity = 65536", "missing-unit"},
+        RefusedFile{head + train + passes + "[device]\ncapacity = \"8589934591 GiB\"",
+                    "bad-amount"},
+        RefusedFile{head + train + passes + "checkpoint = [{ name = \"..\", path = \".\" }]",
+                    "bad-value"},
+        RefusedFile{head + std::string("step = [") + repeat("{ train = 1 },", 501) + "]\n" + passes,
+                    "too-large"},
         RefusedFile{head + train + passes + "[scenario.x]", "unknown-key"}));
 
 TEST(Parser, ReportsSeveralErrorsOfOneFileInOrder) {
@@ -248,6 +370,55 @@ TEST(Parser, OverridesReplaceAnAxis) {
     EXPECT_EQ(file.runs[0].name, "it[swap_adamw, world.size=3]");
 }
 
+struct BadOptimizer {
+    const char* toml;
+    const char* says;
+    int column;
+};
+
+TEST(Parser, RefusesHyperParametersInTheWordsOfPyTorch) {
+    for (const BadOptimizer& one :
+         {BadOptimizer{"lr = -1.0", "Invalid learning rate: -1.0", 18},
+          BadOptimizer{"lr = nan", "Invalid learning rate: nan", 18},
+          BadOptimizer{"lr = inf", "lr = inf: fp32 cannot hold it", 18},
+          BadOptimizer{"lr = 1e39", "lr = 1e+39: fp32 cannot hold it", 18},
+          BadOptimizer{"eps = -1e-8", "Invalid epsilon value: -1e-08", 19},
+          BadOptimizer{"betas = [1.0, 0.5]", "Invalid beta parameter at index 0: 1.0", 22},
+          BadOptimizer{"betas = [0.5, -0.5]", "Invalid beta parameter at index 1: -0.5", 27},
+          BadOptimizer{"weight_decay = -0.1", "Invalid weight_decay value: -0.1", 28}}) {
+        const ScenarioFile file = parse(head + std::string("step = [{ train = 1 }]\n") + passes +
+                                        "optimizer = { " + one.toml + " }\n");
+        ASSERT_EQ(file.diagnostics.all().size(), 1U) << text(file);
+        const Diagnostic& found = file.diagnostics.all().front();
+        EXPECT_EQ(found.message, one.says);
+        EXPECT_EQ(found.at.line, 8) << one.toml;
+        EXPECT_EQ(found.at.column, one.column + 2) << one.toml;
+    }
+    EXPECT_EQ(text(story("{ set = { group = 0, lr = 0, betas = [0, 0.999], eps = 0 } }")), "");
+}
+
+TEST(Parser, EveryErrorHasALine) {
+    for (const char* file :
+         {"", "scenario.why = 'w'", "[scenario]\nwhy = 'w'", "scenario.name = 'n'", "x = 1",
+          "scenario = { name = 'n', why = 'w' }\nstep = [{ train = 1 }]"}) {
+        const ScenarioFile parsed = parse(file);
+        for (const Diagnostic& diagnostic : parsed.diagnostics.all()) {
+            EXPECT_GT(diagnostic.at.line, 0) << format(diagnostic, "it.toml", parsed.source);
+        }
+    }
+    EXPECT_THAT(text(parse("world.size = 2\nscenario.why = 'w'")),
+                HasSubstr("it.toml:2:1: error[missing-key]: [scenario] has no name"));
+}
+
+TEST(Parser, AnAxisThatOneCaseReadsIsUsed) {
+    const ScenarioFile file =
+        parse(head + train + "matrix = { optimizer.slots = [1, 2] }\n" +
+              "case = [{ optimizer = \"swap_adamw\", verdict = \"passes\" }, { optimizer = "
+              "\"adamw\", verdict = \"passes\", with.optimizer.slots = 3 }]");
+    EXPECT_EQ(text(file), "");
+    EXPECT_EQ(file.runs.size(), 4U);
+}
+
 TEST(Parser, ListsUnprovenExpectations) {
     const ScenarioFile file = story("{ train = 1, expect.params.differs_from = \"start\" }");
     ASSERT_EQ(file.unproven.size(), 1U);
@@ -264,14 +435,6 @@ class Hostile : public testing::TestWithParam<std::string> {};
 
 TEST_P(Hostile, IsRefusedWithoutCrash) {
     EXPECT_TRUE(parse(GetParam()).diagnostics.has_errors());
-}
-
-std::string repeat(const std::string& what, std::size_t times) {
-    std::string out;
-    for (std::size_t i = 0; i < times; ++i) {
-        out += what;
-    }
-    return out;
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -59,8 +59,19 @@ TEST(Totals, CountCaughtAsPassedAndHangsAsHangs) {
     EXPECT_EQ(total({run_of("a[s]", Status::skip)}).exit, ExitCode::nothing);
     EXPECT_EQ(total({run_of("a[z]", Status::fail), run_of("a[h]", Status::hang)}).exit,
               ExitCode::hang);
+    RunReport no_room = run_of("a[z]", Status::fail);
+    no_room.verdict.refused_by_machine = true;
+    EXPECT_EQ(total({run_of("a[y]", Status::fail), no_room}).exit, ExitCode::environment);
     EXPECT_THAT(closing_text(runs, {}, false),
                 testing::EndsWith("2 passed, 1 failed, 1 skipped\n"));
+}
+
+TEST(Totals, TellDefectsFromSoundRunsThatACaseBroke) {
+    RunReport broken = run_of("a[y]", Status::caught);
+    broken.patched = true;
+    EXPECT_THAT(closing_text({run_of("a[x]", Status::caught), broken, broken}, {}, false),
+                testing::StartsWith("0 sound runs passed, 1 faulty run caught, 2 sound runs broken "
+                                    "as the case says   digest"));
 }
 
 /// Tags of `xml` that are open when it ends; text must not hold a bare '<'.

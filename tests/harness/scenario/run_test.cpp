@@ -1,8 +1,9 @@
 #include "scenario/gradient_file.hpp"
-#include "scenario/scenario_file.hpp"
 #include "scenario/seeded_values.hpp"
-#include "scenario/verdict.hpp"
+#include "scenario/step_error.hpp"
+#include "story.hpp"
 
+#include "swaplab/harness/storage.hpp"
 #include "swaplab/sim/error.hpp"
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -19,33 +21,36 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string model =
-    "scenario.name = \"n\"\nscenario.why = \"w\"\nworld.size = 2\noptimizer.bucket = \"8 "
-    "elements\"\n"
-    "param = [{ name = \"a\", shape = [5, 3], placements = [\"Shard(0)\"] },\n"
-    "         { name = \"b\", shape = [4] }, { name = \"empty\", shape = [0, 2] }]\n";
-
-Verdict verdict_of(const std::string& steps, const std::string& which, const std::string& more = "",
-                   const Overrides& overrides = {}) {
-    const ScenarioFile file = parse_scenario(
-        "it.toml", model + "step = [" + steps + "]\ncase = [{ " + which + " }]\n" + more,
-        overrides);
-    for (const Diagnostic& diagnostic : file.diagnostics.all()) {
-        ADD_FAILURE() << format(diagnostic, file.path, file.source);
+TEST(Execute, FailsTheRunThatThisMachineCannotCarryAndSaysWhy) {
+    const ScenarioFile file =
+        parse_scenario("it.toml", model + "step = [{ train = 1 }]\ncase = [{ " + ours + " }]\n");
+    const auto no_memory = [](bool inside_a_rank) {
+        return [=](const std::string& label, std::int64_t) {
+            if (label.empty() != inside_a_rank) {
+                throw std::bad_alloc();
+            }
+        };
+    };
+    for (const Verdict& verdict :
+         {execute(file.runs.at(0), no_memory(true)), execute(file.runs.at(0), no_memory(false)),
+          execute_inverted(file.runs.at(0), no_memory(false))}) {
+        EXPECT_EQ(verdict.status, Status::fail);
+        EXPECT_TRUE(verdict.refused_by_machine);
+        EXPECT_THAT(why(verdict), HasSubstr("not enough memory"));
     }
-    return file.runs.empty() ? Verdict{} : execute(file.runs.front());
 }
 
-const std::string ours = "optimizer = \"swap_adamw\", verdict = \"passes\"";
-
-std::string why(const Verdict& verdict) {
-    std::string out = verdict.headline;
-    for (const Check& check : verdict.checks) {
-        if (!check.ok) {
-            out += "\n" + check.path + ": " + check.summary;
-        }
-    }
-    return out;
+TEST(Execute, KnowsAFullDiskFromAnInjectedFault) {
+    const auto refused = [](const char* reason) {
+        const StorageError error("cannot write", {{"operation", "write"}, {"reason", reason}});
+        return is_machines_refusal(step_error(std::make_exception_ptr(error), 0, "save"));
+    };
+    EXPECT_TRUE(refused("no space left"));
+    EXPECT_FALSE(refused("injected"));
+    const Verdict verdict = verdict_of(
+        "{ train = 1 }, { save = \"x\", fault = { at = \"write\" } }, { load = \"x\" }", ours);
+    EXPECT_EQ(verdict.status, Status::fail);
+    EXPECT_FALSE(verdict.refused_by_machine);
 }
 
 TEST(Play, ResumesBitForBitInEveryWorld) {
@@ -121,6 +126,44 @@ TEST(Play, ForeignExceptionsAreErrors) {
         "{ train = 1, fault = { at = \"launch\", then = \"throw\" } }",
         "specimen = [], fails = [{ expect = \"train.runs\", found = \"exception\" }]", "");
     EXPECT_EQ(verdict.status, Status::caught) << why(verdict);
+}
+
+TEST(Play, WhatIsThrownOutsideAStepIsTheErrorOfItsStep) {
+    const ScenarioFile file =
+        parse_scenario("it.toml", model + "step = [{ train = 1 },\n{ save = \"x\" },\n" +
+                                      "{ load = \"x\" }]\ncase = [{ " + ours + " }]\n");
+    const auto ended_by = [&](const auto& exception) {
+        const Verdict verdict = execute(file.runs.front(), [&](const std::string& label, auto) {
+            if (label == "save") {
+                throw exception;
+            }
+        });
+        EXPECT_EQ(verdict.status, Status::fail);
+        EXPECT_EQ(verdict.headline, "save.runs");
+        for (const Check& check : verdict.checks) {
+            if (check.path == "save.runs") {
+                EXPECT_EQ(check.at.line, 8);
+                return check.summary;
+            }
+        }
+        return std::string();
+    };
+    EXPECT_EQ(ended_by(std::runtime_error("boom")), "rank 0: save: boom");
+    EXPECT_EQ(ended_by(std::bad_alloc()),
+              "rank 0: save: this machine has not enough memory for it");
+    EXPECT_THAT(ended_by(std::system_error(std::make_error_code(std::errc::io_error), "pread")),
+                HasSubstr("rank 0: save: the system refused: pread: Input/output error"));
+    EXPECT_EQ(ended_by(sim::DeviceError("broken")), "rank 0: broken");
+}
+
+TEST(Play, ASaveThatFailedIsNotThereToLookAt) {
+    const Verdict verdict = verdict_of(
+        "{ train = 1 }, { save = \"x\", fault = { at = \"mkdir\" }, expect.error = { naming = "
+        "[\"rank 0\"], kind = \"storage\" } }, "
+        "{ train = 1, expect.cover = { in = \"x\", missing = 0 } }",
+        "specimen = [], fails = [\"train-2.cover.missing\"]");
+    EXPECT_EQ(verdict.status, Status::caught) << why(verdict);
+    EXPECT_THAT(verdict.headline, HasSubstr("\"x\" cannot be read"));
 }
 
 TEST(Play, KeepsSavesOnDiskApartAndRemovesThem) {

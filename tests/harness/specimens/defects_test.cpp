@@ -39,6 +39,15 @@ const std::map<std::string, Symptoms>& expected_symptoms() {
         {"shape_unchecked", {"accepts another shape"}},
         {"plain_accepted", {"accepts plain moments"}},
         {"tear_unmarked", {"a torn state is not marked"}},
+        {"slots_pile_up", {"step rises by 160 B"}},
+        {"slots_stay", {"step keeps 72 B"}},
+        {"slots_leak", {"step rises by 160 B", "step keeps 160 B"}},
+        {"updates_aside", {"step rises by 108 B"}},
+        {"slots_unordered", {"step may occupy 160 B more"}},
+        {"frees_unwaited", {"finding in_flight_reuse", "step may occupy 160 B more"}},
+        {"download_unwaited",
+         {"finding in_flight_reuse", "finding race", "group edits have no effect",
+          "next step differs", "trains wrongly"}},
     };
     return table;
 }

@@ -156,7 +156,7 @@ TEST(SpecimenWithoutDefect, KeepsItsMomentsInPinnedMemory) {
 }
 
 TEST(SpecimenWithoutDefect, RefusesOnAllRanksWhatOneRankRefuses) {
-    const auto results = sim::run_ranks({2, 1}, [](sim::Communicator& communicator) {
+    const auto results = sim::run_ranks({.size = 2}, [](sim::Communicator& communicator) {
         Rig rig(communicator, specs);
         auto optimizer = specimen(rig, communicator, {rig.group({})});
         StateDict saved = optimizer->state_dict();

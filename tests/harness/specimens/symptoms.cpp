@@ -86,6 +86,7 @@ class Stories {
 
     std::set<std::string> play() {
         construct_and_save();
+        measure_a_step();
         resume();
         edit_groups();
         add_a_group();
@@ -166,6 +167,25 @@ class Stories {
         }
     }
 
+    void measure_a_step() {
+        auto run = faulty();
+        std::uint64_t largest = 0;
+        for (const auto& param : run->rig.model()) {
+            largest = std::max(largest, param->data.local_bytes());
+        }
+        const sim::SimulatedDevice& device = run->rig.device();
+        const auto before = static_cast<std::int64_t>(device.ledger().now(sim::MemoryKind::device));
+        const sim::MemoryLedger::Window window(run->rig.device().ledger());
+        run->train(1, 1);
+        const std::uint64_t rise = window.rise(sim::MemoryKind::device);
+        note(rise != largest * (options_.amsgrad ? 3 : 2), fmt::format("step rises by {} B", rise));
+        const auto worst = static_cast<std::int64_t>(device.worst_peak().bytes) - before;
+        note(worst > static_cast<std::int64_t>(rise),
+             fmt::format("step may occupy {} B more", worst));
+        const std::int64_t kept = window.kept(sim::MemoryKind::device);
+        note(kept != 0, fmt::format("step keeps {} B", kept));
+    }
+
     [[nodiscard]] bool has(const std::string& defect) const {
         return std::find(defects_.begin(), defects_.end(), defect) != defects_.end();
     }
@@ -222,7 +242,7 @@ class Stories {
     void check_findings(Run& run) {
         run.optimizer.reset();
         for (const sim::Finding& finding : run.rig.device().findings()) {
-            note(true, finding.text);
+            note(true, fmt::format("finding {}", sim::name_of(finding.kind)));
         }
     }
 

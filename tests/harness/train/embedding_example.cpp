@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
     const std::string directory = argc > 1 ? argv[1] : "step-1";
     const auto files = harness::make_posix_storage();
     for (const int world : {2, 3}) {  // saved by two ranks, read by three
-        sim::rethrow_first(sim::run_ranks({world, 1}, [&](sim::Communicator& ranks) {
+        sim::rethrow_first(sim::run_ranks({.size = world}, [&](sim::Communicator& ranks) {
             train(ranks, *files, directory, world == 3);
         }));
     }

@@ -1,5 +1,5 @@
-#include "failing_storage.hpp"
 #include "fixture.hpp"
+#include "support/storage_wrappers.hpp"
 
 #include "swaplab/sim/world.hpp"
 
@@ -9,7 +9,7 @@ namespace swaplab::harness {
 namespace {
 
 using testing::EngineRun;
-using testing::FailingStorage;
+using tests::FailingStorage;
 using State = std::map<std::string, std::vector<float>>;
 using Staging = optim::LoadOptions::Staging;
 
@@ -154,18 +154,23 @@ TEST(SaveFault, KeepsTheOldCheckpointAndEndsOnAllRanks) {
     }
 }
 
-TEST(PhaseFault, OnOneRankEndsOnAllWithTheSameError) {
+/// Rank 1 fails as it enters `phase`.
+EngineOptions failing_in(const std::string& phase, int rank) {
+    EngineOptions options;
+    options.on_phase = [=](std::string_view entered) {
+        if (entered == phase && rank == 1) {
+            throw sim::DeviceError("phase " + phase);
+        }
+    };
+    return options;
+}
+
+TEST(PhaseFault, OfALoadOnOneRankEndsOnAllWithTheSameError) {
     const auto storage = make_memory_storage();
     (void)save_sound(*storage, 3, 3);
     for (const std::string phase : {"plan", "validate", "apply"}) {
         support::on_ranks(3, [&](sim::Communicator& communicator) {
-            EngineOptions options;
-            options.on_phase = [&](std::string_view entered) {
-                if (entered == phase && communicator.rank() == 1) {
-                    throw sim::DeviceError("phase " + phase);
-                }
-            };
-            EngineRun run(communicator, *storage, options);
+            EngineRun run(communicator, *storage, failing_in(phase, communicator.rank()));
             run.train(7, 7);
             const End end = attempt(run, [&] { run.engine.load_dcp("x"); });
             EXPECT_EQ(end.error, sim::ErrorKind::device) << phase;
@@ -173,19 +178,34 @@ TEST(PhaseFault, OnOneRankEndsOnAllWithTheSameError) {
             EXPECT_FALSE(end.torn) << phase;
         });
     }
+}
+
+TEST(PhaseFault, OfASaveOnOneRankEndsOnAllWithTheSameError) {
+    const auto storage = make_memory_storage();
     for (const std::string phase : {"plan", "validate", "stage", "publish"}) {
         support::on_ranks(3, [&](sim::Communicator& communicator) {
-            EngineOptions options;
-            options.on_phase = [&](std::string_view entered) {
-                if (entered == phase && communicator.rank() == 1) {
-                    throw sim::DeviceError("phase " + phase);
-                }
-            };
-            EngineRun run(communicator, *storage, options);
+            EngineRun run(communicator, *storage, failing_in(phase, communicator.rank()));
             const End end = attempt(run, [&] { run.engine.save_dcp("y"); });
             EXPECT_EQ(end.error, sim::ErrorKind::device) << phase;
         });
         EXPECT_FALSE(storage->exists("y/.metadata")) << phase;
+    }
+}
+
+TEST(DifferentDirectories, AreRefusedOnAllRanksBeforeAnythingHappens) {
+    const auto storage = make_memory_storage();
+    (void)save_sound(*storage, 2, 3);
+    for (const bool saves : {true, false}) {
+        const auto results = sim::run_ranks({.size = 2}, [&](sim::Communicator& communicator) {
+            EngineRun run(communicator, *storage);
+            const std::string directory = communicator.rank() == 0 ? "x" : "y";
+            saves ? static_cast<void>(run.engine.save_dcp(directory))
+                  : run.engine.load_dcp(directory);
+        });
+        for (const sim::RankResult& result : results) {
+            EXPECT_THROW(std::rethrow_exception(result.error), sim::CollectiveMismatch);
+        }
+        EXPECT_FALSE(storage->exists("y")) << saves;
     }
 }
 
@@ -201,11 +221,13 @@ bool has_torn_parameters(EngineRun& run) {
 }
 
 /// Fails a read once parameters are being overwritten.
-void tear(EngineRun& run, sim::Communicator& communicator, FailingStorage& failing) {
+void tear(EngineRun& run, sim::Communicator& communicator, FailingStorage& failing,
+          const LoadRequest& request = {}) {
     bool came = true;
     for (std::int64_t operation = 1; came && !has_torn_parameters(run); ++operation) {
-        came = with_failure(communicator, failing, operation,
-                            [&] { EXPECT_THROW(run.engine.load_dcp("x"), sim::StorageError); });
+        came = with_failure(communicator, failing, operation, [&] {
+            EXPECT_THROW(run.engine.load_dcp("x", request), sim::StorageError);
+        });
     }
 }
 
@@ -226,6 +248,31 @@ TEST(Torn, StateIsNeitherSteppedNorSavedUntilACompleteLoad) {
             run.engine.load_dcp("x", optimizer_only);  // the parameters are still torn
         }
         run.engine.load_dcp("x");
+        EXPECT_EQ(global_state(communicator, run), sound);
+        EXPECT_NO_THROW(run.optimizer->step());
+        EXPECT_NO_THROW(run.engine.save_dcp("y"));
+    });
+}
+
+TEST(Torn, ParametersOfAModelOnlyLoadStopTheStepUntilTheyAreLoaded) {
+    const auto storage = make_memory_storage();
+    const State sound = save_sound(*storage, 2, 3);
+    FailingStorage failing(*storage);
+    support::on_ranks(2, [&](sim::Communicator& communicator) {
+        EngineRun run(communicator, failing);
+        run.train(1, 3);
+        LoadRequest model_load;
+        model_load.optimizer = false;
+        tear(run, communicator, failing, model_load);
+        LoadRequest optimizer_load;
+        optimizer_load.model = false;
+        for (int i = 0; i < 2; ++i) {
+            EXPECT_TRUE(run.optimizer->torn());
+            EXPECT_THROW(run.optimizer->step(), optim::TornState);
+            EXPECT_THROW(run.engine.save_dcp("y"), optim::TornState);
+            run.engine.load_dcp("x", optimizer_load);  // the parameters are still torn
+        }
+        run.engine.load_dcp("x", model_load);
         EXPECT_EQ(global_state(communicator, run), sound);
         EXPECT_NO_THROW(run.optimizer->step());
         EXPECT_NO_THROW(run.engine.save_dcp("y"));

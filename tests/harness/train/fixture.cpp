@@ -50,8 +50,8 @@ EngineRun::EngineRun(sim::Communicator& communicator, harness::Storage& storage,
                      const harness::EngineOptions& options, const MakeOptimizer& make, bool amsgrad,
                      const std::vector<support::ParamSpec>& specs)
     : rig(communicator, specs),
-      optimizer(make(rig.device(), communicator, two_groups(rig, amsgrad))),
-      engine(rig.device(), communicator, storage, rig.model(), *optimizer, options) {}
+      optimizer(make(rig.faulty_device(), communicator, two_groups(rig, amsgrad))),
+      engine(rig.faulty_device(), communicator, storage, rig.model(), *optimizer, options) {}
 
 void EngineRun::train(std::int64_t first, std::int64_t last) {
     for (std::int64_t step = first; step <= last; ++step) {

@@ -117,6 +117,16 @@ TEST(Refusal, ComparesTheOptimizerBeforeParametersChange) {
     EXPECT_FALSE(refused_load(*storage, amsgrad).empty());
 }
 
+TEST(Refusal, NamesWhatIsWrongInTheModelAndInTheOptimizerAtOnce) {
+    const auto storage = sound_checkpoint();
+    Refusal both;
+    both.amsgrad = true;
+    both.specs[0].shape = {4, 3};
+    const std::vector<Mismatch> found = refused_load(*storage, both);
+    EXPECT_TRUE(names(found, "a", "model.a", "[4,3]", "[5,3]"));
+    EXPECT_TRUE(names(found, "a", "exp_avg", "[4,3]", "[5,3]"));
+}
+
 TEST(Refusal, OfAStoredStepThatCountsNothingComesBeforeAParameterChanges) {
     const auto storage = make_memory_storage();
     support::on_ranks(2, [&](sim::Communicator& communicator) {

@@ -27,6 +27,9 @@ struct StoredItem {
     friend bool operator==(const StoredItem&, const StoredItem&) = default;
 };
 
+/// The rank in PyTorch's names of data files: 3 for "__3_0.distcp". Empty for other names.
+[[nodiscard]] std::optional<int> writer_of(const std::string& relative_path);
+
 /// One stored part of a tensor. `stored` is empty when .metadata names the chunk but no item.
 struct StoredChunk {
     Box box;
@@ -67,6 +70,7 @@ struct Metadata {
     std::string save_id;        ///< empty when absent
     std::optional<std::string> version;
 
+    /// Walks the entries: for one look. Checkpoint::find has an index.
     [[nodiscard]] const MetadataEntry* find(const std::string& key) const;
 };
 

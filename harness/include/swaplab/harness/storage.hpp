@@ -47,6 +47,7 @@ struct DirectoryEntry {
     std::string name;
     bool is_directory = false;
     std::uint64_t bytes = 0;  ///< of a file
+    bool is_special = false;  ///< a pipe, socket or device: nothing to read
 };
 
 /// Files of one file system. Paths use '/'. Every failure is a StorageError whose fields are

@@ -48,7 +48,7 @@ class TrainEngine {
                 EngineOptions options = {});
 
     /// Writes {"model": {fqn: tensor}, "optimizer": state_dict} to `directory`. Moments stream from
-    /// the live buffers. Refuses a torn optimizer (TornState) and, with Checks::full, a moment that
+    /// the live buffers. Refuses what is torn (TornState) and, with Checks::full, a moment that
     /// is a plain tensor while its parameter is sharded (CheckpointRejected): a writer takes such
     /// tensors for replicas and keeps one rank's.
     SaveReport save_dcp(const std::string& directory, const SaveRequest& request = {});
@@ -61,9 +61,10 @@ class TrainEngine {
     /// An error on one rank ends the load on all, with the same kind of error. Before the phase
     /// "apply" nothing has changed then. During it the optimizer goes first and may still refuse
     /// what only reading shows (a stored step that counts nothing), with nothing changed; after
-    /// that, state and parameters may be partly overwritten (the text says so) and the optimizer is
-    /// marked torn on all ranks. With staging = shadow both keep their old bytes, at the price of
-    /// one host copy.
+    /// that, state or parameters may be partly overwritten (the text says so). What may be is torn
+    /// on all ranks, also when only the model was loaded: the optimizer refuses to step, and
+    /// save_dcp to save it, until a load of it is complete. With staging = shadow both keep their
+    /// old bytes, at the price of one host copy.
     void load_dcp(const std::string& directory, const LoadRequest& request = {});
 
   private:
@@ -71,11 +72,11 @@ class TrainEngine {
 
     void enter(std::string_view phase) const;
     void refuse_torn(const SaveRequest& request) const;
-    void validate(Load& load, const std::string& directory);
+    void validate(Load& load);
     void check_optimizer(Load& load, std::vector<optim::Mismatch>& found);
     void apply_in_place(Load& load);
     void apply_shadowed(Load& load);
-    void tear(const Load& load);
+    void tear();
 
     sim::Device* device_;
     sim::Communicator* communicator_;

@@ -2,12 +2,12 @@
 
 /// Plain AdamW with its moments on the device: the twin that SwapAdamW must equal bit for bit.
 
-#include <memory>
-#include <vector>
-
 #include "swaplab/optim/optimizer.hpp"
 #include "swaplab/sim/communicator.hpp"
 #include "swaplab/sim/device.hpp"
+
+#include <memory>
+#include <vector>
 
 namespace swaplab::optim {
 
@@ -30,7 +30,8 @@ class AdamW : public Optimizer {
     /// Zero moments and step 0 for parameters that have no state yet.
     void init_state() override;
     [[nodiscard]] bool torn() const noexcept override;
-    void mark_torn() noexcept override;
+    [[nodiscard]] bool parameters_torn() const noexcept override;
+    void set_parameters_torn(bool torn) noexcept override;
 
   private:
     struct State;

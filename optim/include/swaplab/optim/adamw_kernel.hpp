@@ -2,9 +2,11 @@
 
 /// The AdamW update: one operation order for every backend (docs/numerics.md).
 
-#include <cstdint>
-
 #include "swaplab/optim/param_group.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <vector>
 
 namespace swaplab::optim {
 
@@ -12,7 +14,7 @@ namespace swaplab::optim {
 /// and rounded to float once. Equal bits on every machine: powers by repeated squaring, no libm
 /// pow.
 struct AdamWScalars {
-    float decay = 0;            ///< lr * weight_decay
+    float decay_factor = 1;     ///< 1 - lr * weight_decay
     float beta1_complement = 0; ///< 1 - beta1
     float beta1 = 0;
     float beta2_complement = 0; ///< 1 - beta2
@@ -38,5 +40,22 @@ struct AdamWArrays {
 
 /// Updates `count` elements in place.
 void adamw_update(const AdamWArrays& arrays, std::int64_t count, const AdamWScalars& scalars);
+
+/// One run of elements of one parameter. The arrays are device addresses.
+struct KernelSegment {
+    AdamWArrays arrays;
+    std::int64_t count = 0;
+    AdamWScalars scalars;
+};
+
+/// Launches the update of all segments on a cudaStream_t.
+using AdamWLauncher = void (*)(const std::vector<KernelSegment>& segments, void* native_stream);
+
+/// From now on, kernels that are made can run on CUDA devices, too (see cuda_kernels.hpp). Threads:
+/// any.
+void register_adamw_launcher(AdamWLauncher launcher) noexcept;
+
+/// For sim::Kernel::cuda_launcher; empty where no launcher is registered.
+[[nodiscard]] std::function<void(void*)> adamw_cuda_launcher(std::vector<KernelSegment> segments);
 
 }  // namespace swaplab::optim

@@ -2,10 +2,10 @@
 
 /// What scenarios, properties and the train engine need of an optimizer.
 
-#include <vector>
-
 #include "swaplab/optim/param_group.hpp"
 #include "swaplab/optim/state_dict.hpp"
+
+#include <vector>
 
 namespace swaplab::optim {
 
@@ -31,6 +31,7 @@ class Optimizer {
     virtual ~Optimizer() = default;
 
     /// One update of every parameter with a gradient. Blocks until host state is complete again.
+    /// Throws TornState, changing nothing, while torn().
     virtual void step() = 0;
 
     [[nodiscard]] virtual StateDict state_dict(Snapshot how = Snapshot::owned) const = 0;
@@ -56,11 +57,14 @@ class Optimizer {
     virtual void add_param_group(ParamGroup group) = 0;
     /// Has the optimizer create the state that it may not have yet. Changes no existing state.
     virtual void init_state() {}
-    /// True after a load that failed half-way, until a complete one.
+    /// True while something that step() would use is half overwritten: moments and steps, after a
+    /// load or step that failed half-way and until a complete load; or the parameters.
     [[nodiscard]] virtual bool torn() const noexcept { return false; }
-    /// For engines: what belongs to this state (the parameters) was left half overwritten, so step
-    /// and save must be refused until a complete load.
-    virtual void mark_torn() noexcept {}
+    /// True while the parameters are half overwritten: after a step that failed half-way, or
+    /// because an engine said so.
+    [[nodiscard]] virtual bool parameters_torn() const noexcept { return false; }
+    /// For whoever loads the parameters: they were left half overwritten, or are whole again.
+    virtual void set_parameters_torn(bool /*torn*/) noexcept {}
 };
 
 }  // namespace swaplab::optim

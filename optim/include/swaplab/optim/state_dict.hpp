@@ -2,15 +2,15 @@
 
 /// Optimizer state dicts, and where a load may take state from.
 
+#include "swaplab/optim/param_group.hpp"
+#include "swaplab/sim/error.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "swaplab/optim/param_group.hpp"
-#include "swaplab/sim/error.hpp"
 
 namespace swaplab::optim {
 
@@ -40,7 +40,7 @@ struct Mismatch {
     std::string key;        ///< "exp_avg", "param_groups", or a full checkpoint key
     std::string expected;   ///< "[12,2]", "missing", "fp32", ...
     std::string found;
-    std::string detail;     ///< "shard of rank 0 lost: 12 of 24 elements (50.0 %)", or empty
+    std::string detail;           ///< "shard of rank 0 lost: 12 of 24 elements (50.0 %)", or empty
     std::vector<int> lost_ranks;  ///< ranks whose shards are not in the checkpoint
     friend bool operator==(const Mismatch&, const Mismatch&) = default;
 };
@@ -48,9 +48,11 @@ struct Mismatch {
 /// The state offered was refused on all ranks; parameters, moments and steps are unchanged.
 class CheckpointRejected : public std::runtime_error, public sim::Error {
   public:
-    /// `subject`: "state dict" or the checkpoint's name. `mismatches`: of all ranks, in rank order.
-    CheckpointRejected(const std::string& subject, int world_size,
-                       std::vector<Mismatch> mismatches);
+    /// `operation`: "SwapAdamW::load". `subject`: "state dict" or the checkpoint's name.
+    /// `mismatches`: of all ranks, in rank order. `advice`: what to do, instead of the advice for
+    /// loads.
+    CheckpointRejected(const std::string& operation, const std::string& subject, int world_size,
+                       std::vector<Mismatch> mismatches, const std::string& advice = "");
 
     [[nodiscard]] const std::vector<Mismatch>& mismatches() const noexcept { return mismatches_; }
     [[nodiscard]] sim::ErrorKind kind() const noexcept override { return sim::ErrorKind::rejected; }
@@ -73,7 +75,7 @@ struct SourceEntry {
     Shape global_shape;
     /// false: a plain tensor (whole, or some rank's unknown part)
     bool has_shard_metadata = false;
-    Value value;                      ///< of a non-tensor (None, float step, ...)
+    Value value;  ///< of a non-tensor (None, float step, ...)
 };
 
 /// Where a load takes its state from: a state dict in memory or a checkpoint. The optimizer checks

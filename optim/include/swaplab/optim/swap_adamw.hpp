@@ -2,13 +2,13 @@
 
 /// SwapAdamW: AdamW whose moments live in pinned host memory and visit the device in buckets.
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "swaplab/optim/optimizer.hpp"
 #include "swaplab/sim/communicator.hpp"
 #include "swaplab/sim/device.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
 
 namespace swaplab::optim {
 
@@ -28,7 +28,7 @@ struct SwapAdamWOptions {
 /// min(slots, touched buckets) x bytes of the largest bucket, freed at its end unless keep_slots.
 /// Order: parameters and gradients must be complete for the host when step() is called (written
 /// through their storage, or their stream synchronized); step() returns when all of it has run.
-/// A step that fails after it began leaves the optimizer torn(), like a failed load.
+/// A step that fails after it began leaves moments and parameters torn: load both.
 /// Loading: check -> agree -> plan -> apply, host to host into the existing pinned memory.
 /// Steps are one integer per parameter in host memory.
 /// Threads: the rank's. The device, the communicator and the parameters must outlive it.
@@ -50,7 +50,8 @@ class SwapAdamW : public Optimizer {
     [[nodiscard]] std::vector<ParamGroup>& param_groups() noexcept override;
     void add_param_group(ParamGroup group) override;
     [[nodiscard]] bool torn() const noexcept override;
-    void mark_torn() noexcept override;
+    [[nodiscard]] bool parameters_torn() const noexcept override;
+    void set_parameters_torn(bool torn) noexcept override;
 
     /// Bytes of the largest bucket that exists, all moment kinds: the size of a device slot.
     [[nodiscard]] std::uint64_t slot_bytes() const noexcept;

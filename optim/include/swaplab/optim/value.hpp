@@ -2,14 +2,14 @@
 
 /// The Python values that state dicts and checkpoints hold.
 
+#include "swaplab/optim/tensor.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "swaplab/optim/tensor.hpp"
 
 namespace swaplab::optim {
 
@@ -64,8 +64,9 @@ class Value {
     Value() = default;
     // Implicit on purpose: a state dict literal reads like one.
     template <class T>
-        requires std::is_constructible_v<Data, T&&> && (!std::is_same_v<std::decay_t<T>, Value>)
-    Value(T&& data) : data_(std::forward<T>(data)) {}  // NOLINT(google-explicit-constructor)
+    requires std::is_constructible_v<Data, T&&> &&
+        (!std::is_same_v<std::decay_t<T>, Value>)Value(T&& data)
+        : data_(std::forward<T>(data)) {}                  // NOLINT(google-explicit-constructor)
     Value(const char* text) : data_(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 
     [[nodiscard]] const Data& data() const noexcept { return data_; }
@@ -94,5 +95,8 @@ class Value {
 /// Same kind and content; floats by bits (any NaN equals any NaN), tensors by dtype, global shape,
 /// and local bytes. The order of keys counts between ordered dicts only.
 [[nodiscard]] bool same_value(const Value& a, const Value& b);
+
+/// A copy, in host memory, that shares no tensor with `value`.
+[[nodiscard]] Value deep_copy(const Value& value);
 
 }  // namespace swaplab::optim

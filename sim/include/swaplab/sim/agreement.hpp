@@ -17,7 +17,9 @@ namespace swaplab::sim {
 /// Error becomes a std::runtime_error there.
 ///
 /// `work` must not call collectives: a rank that throws early would leave others waiting in them.
-/// `operation` names the work for people ("load: read parameters").
+/// `operation` names the work ("SwapAdamW::load of state dict: read moments"). Ranks that bring
+/// different ones get CollectiveMismatch, all of them, before an outcome counts: an agreement never
+/// pairs one operation with another.
 void agree(Communicator& communicator, std::string_view operation,
            const std::function<void()>& work, CallSite site = CallSite::here());
 

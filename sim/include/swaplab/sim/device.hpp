@@ -2,15 +2,15 @@
 
 /// The seam between this project and an accelerator. Nothing here knows tensors, optimizers, files.
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "swaplab/sim/call_site.hpp"
 #include "swaplab/sim/handles.hpp"
 #include "swaplab/sim/kernel.hpp"
 #include "swaplab/sim/memory_ledger.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
 
 namespace swaplab::sim {
 
@@ -18,9 +18,13 @@ enum class CopyDirection : std::uint8_t { host_to_device, device_to_host, device
 
 enum class Access : std::uint8_t { read, write };
 
+/// Whether a stream's work is ordered with the default stream's (cudaStreamNonBlocking: it is not).
+enum class StreamKind : std::uint8_t { blocking, non_blocking };
+
 struct MemoryInfo {
     std::uint64_t capacity_bytes = 0;
-    std::uint64_t free_bytes = 0;  ///< capacity minus charged rounded bytes
+    std::uint64_t free_bytes = 0;      ///< capacity minus reserved
+    std::uint64_t reserved_bytes = 0;  ///< charged rounded bytes, and what an allocator keeps
 };
 
 /// What every accelerator does.
@@ -35,7 +39,10 @@ struct MemoryInfo {
 /// Errors:  OutOfDeviceMemory if a device request does not fit, and nothing has changed then;
 ///          ArgumentError for arguments that can never be right (wrong direction, over-run, memory
 ///          of another kind than claimed, freed memory, foreign handles), and nothing was issued;
-///          DeviceError for everything else.
+///          DeviceError for everything else. None of these is sticky: the next call may succeed.
+///          Work that fails as it runs is reported by a later call as a DeviceLost, which is
+///          sticky: nothing runs any more, and every call that issues, waits or creates throws it.
+///          What is noexcept still gives back what the caller owns.
 /// Every call that issues work or moves memory carries the caller's CallSite.
 class Device {
   public:
@@ -59,9 +66,13 @@ class Device {
     /// The memory must not be used by unfinished work.
     virtual void deallocate_pinned(void* pointer, CallSite site = CallSite::here()) noexcept = 0;
 
-    [[nodiscard]] virtual StreamRef create_stream(std::string_view name) = 0;
+    [[nodiscard]] virtual StreamRef create_stream(std::string_view name,
+                                                  StreamKind kind = StreamKind::non_blocking) = 0;
     /// Work already issued still runs.
     virtual void destroy_stream(StreamRef stream) noexcept = 0;
+    /// CUDA's legacy default stream: its work runs after all work issued before on blocking
+    /// streams, and before all work issued later on them. Belongs to the device, lives as long.
+    [[nodiscard]] virtual StreamRef default_stream() = 0;
     [[nodiscard]] virtual EventRef create_event() = 0;
     virtual void destroy_event(EventRef event) noexcept = 0;
 
@@ -70,10 +81,21 @@ class Device {
     virtual void copy_async(void* destination, const void* source, std::uint64_t bytes,
                             CopyDirection direction, StreamRef stream,
                             CallSite site = CallSite::here()) = 0;
+    /// Copies `bytes` (0 allowed) between the device and ordinary host memory, which must not be
+    /// pinned, in the order of `stream`. To the device: returns when `source` has been read, so
+    /// that it may be used again; whether the copy has run by then is not said. To the host:
+    /// returns when the copy has run, as if its stream had been synchronized.
+    virtual void copy_pageable(void* destination, const void* source, std::uint64_t bytes,
+                               CopyDirection direction, StreamRef stream,
+                               CallSite site = CallSite::here()) = 0;
     /// Sets `bytes` (0 allowed) of device memory to `value` in the order of `stream`.
     virtual void fill_async(void* destination, std::byte value, std::uint64_t bytes,
                             StreamRef stream, CallSite site = CallSite::here()) = 0;
     virtual void launch(Kernel kernel, StreamRef stream, CallSite site = CallSite::here()) = 0;
+    /// Calls `function` in the order of `stream` (cudaLaunchHostFunc). Not called once the device
+    /// is lost. Functions of two streams are unordered.
+    virtual void call_host(HostFunction function, StreamRef stream,
+                           CallSite site = CallSite::here()) = 0;
 
     /// Marks the work issued to `stream` so far. Recording again replaces the mark; waits issued
     /// before keep the old one (cudaEventRecord).

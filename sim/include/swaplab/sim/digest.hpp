@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "swaplab/sim/random.hpp"
+
 namespace swaplab::sim {
 
 /// Streaming SHA-256 (FIPS 180-4). Move-only; finish() may be called once.
@@ -35,7 +37,7 @@ class Sha256 {
 /// Order-dependent 64-bit digest of a sequence of values; equal on every machine and build.
 class RollingDigest {
   public:
-    void add(std::uint64_t value) noexcept;
+    void add(std::uint64_t value) noexcept { value_ = hash_mix(value_, value); }
     void add(std::string_view text) noexcept;
     void add(std::span<const std::byte> bytes) noexcept;
 

@@ -70,6 +70,12 @@ class BasicError : public StdBase, public Error {
 
 /// A device call failed for a reason other than memory. The device may be unusable afterwards.
 using DeviceError = BasicError<ErrorKind::device, std::runtime_error>;
+/// Work failed as it ran, behind the back of the call that issued it. Sticky: the device is of no
+/// use any more, and every later call throws it, too. Fields: operation and site of the call that
+/// reports; origin, origin_site and reason of the work that failed.
+class DeviceLost : public DeviceError {
+    using DeviceError::DeviceError;
+};
 /// A caller handed in something that can never work (unknown name, wrong dtype, empty world).
 using ArgumentError = BasicError<ErrorKind::argument, std::invalid_argument>;
 /// Another rank ended (threw, was killed, returned early) while this one waited for it.
@@ -81,12 +87,13 @@ using DeadlineExceeded = BasicError<ErrorKind::deadline, std::runtime_error>;
 /// A file operation failed (missing, unreadable, full disk). Fields: operation, file, reason.
 using StorageError = BasicError<ErrorKind::storage, std::runtime_error>;
 
-/// One live allocation, as named in an out-of-memory report.
+/// One live allocation, or all of one tag, as named in an out-of-memory report.
 struct Holder {
     std::string tag;
     std::uint64_t requested_bytes = 0;
     std::uint64_t rounded_bytes = 0;
-    CallSite site;
+    CallSite site;            ///< of one allocation
+    std::uint64_t count = 1;  ///< of allocations
 };
 
 /// The request did not fit; nothing was allocated and nothing changed. Not sticky.
@@ -103,6 +110,19 @@ class OutOfDeviceMemory : public std::bad_alloc, public Error {
         /// sums per tag, largest first; together all bytes in use
         std::vector<Holder> by_tag;
         CallSite site;
+        /// The largest piece that the request could have had, as rounded; at most what is free.
+        std::uint64_t largest_hole_bytes = 0;
+        /// Given back, while work that may use it has not run; free already in charged_bytes.
+        std::uint64_t pending_bytes = 0;
+        /// Whether the request would have fitted once that work has run.
+        bool waiting_suffices = false;
+        /// Held by the allocator, charged or not; 0: what is charged.
+        std::uint64_t reserved_bytes = 0;
+        std::string memory = "device";  ///< or "pinned": then capacity is the quota
+
+        [[nodiscard]] std::uint64_t free_bytes() const noexcept {
+            return capacity_bytes - (reserved_bytes > 0 ? reserved_bytes : charged_bytes);
+        }
     };
 
     explicit OutOfDeviceMemory(Report report);

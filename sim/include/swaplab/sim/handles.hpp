@@ -10,7 +10,7 @@ namespace swaplab::sim {
 class Device;
 
 /// A borrowed stream: a FIFO queue of device work. Copy freely; must not outlive its Stream.
-/// Not constructible from 0 or nullptr: there is no default stream in this project.
+/// Not constructible from 0 or nullptr: whoever means the default stream says default_stream().
 class StreamRef {
   public:
     StreamRef() = delete;

@@ -5,10 +5,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
+#include <deque>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "swaplab/sim/call_site.hpp"
@@ -26,8 +26,8 @@ inline constexpr std::size_t memory_kind_count = 3;
 enum class Size : std::uint8_t { requested, rounded };
 
 /// Which lifetime a figure counts. Charged: from before allocate() returns until deallocate() is
-/// called (call order; equal on every backend). Occupied: until the last operation ordered before
-/// the free has run (what a stream-ordered allocator really holds).
+/// called (call order; equal on every backend). Occupied: from when the allocation has run in its
+/// stream until the free has (what a stream-ordered allocator really holds).
 enum class Lifetime : std::uint8_t { charged, occupied };
 
 /// The book of one rank's memory.
@@ -39,12 +39,18 @@ class MemoryLedger {
   public:
     using Id = std::uint64_t;  ///< never reused
 
-    /// Books an allocation in both lifetimes. `tag` says what it is for ("a.exp_avg", "slot 0").
+    MemoryLedger() = default;
+    MemoryLedger(const MemoryLedger&) = delete;
+    MemoryLedger& operator=(const MemoryLedger&) = delete;
+
+    /// Begins the charged lifetime. `tag` says what it is for ("a.exp_avg", "slot 0").
     Id charge(MemoryKind kind, std::uint64_t requested_bytes, std::uint64_t rounded_bytes,
               std::string_view tag, CallSite site);
+    /// Begins the occupied lifetime: at once, or when the allocation runs, charged still or not.
+    void occupy(Id id) noexcept;
     /// Ends the charged lifetime. `id` must be charged.
     void discharge(Id id) noexcept;
-    /// Ends the occupied lifetime, after or together with the charged one.
+    /// Ends the occupied lifetime, after the charged one.
     void vacate(Id id) noexcept;
 
     [[nodiscard]] std::uint64_t now(MemoryKind kind, Size size = Size::requested,
@@ -52,6 +58,8 @@ class MemoryLedger {
     /// Highest value of now() since construction.
     [[nodiscard]] std::uint64_t peak(MemoryKind kind, Size size = Size::requested,
                                      Lifetime lifetime = Lifetime::charged) const noexcept;
+    /// Rounded bytes of what is discharged and not vacated yet: given back while its work pends.
+    [[nodiscard]] std::uint64_t pending_bytes(MemoryKind kind) const noexcept;
     /// Sum of charged requested bytes of one tag, exactly as given to charge().
     [[nodiscard]] std::uint64_t tagged(MemoryKind kind, std::string_view tag) const;
     /// Live (charged) allocations, largest first, ties by tag and id; at most `count_max`.
@@ -91,19 +99,27 @@ class MemoryLedger {
     };
 
   private:
+    using TagId = std::uint32_t;
+    /// A place for one allocation, used again after it. An id is the number of allocations in this
+    /// place before, and the place.
     struct Entry {
-        MemoryKind kind;
-        std::uint64_t requested_bytes;
-        std::uint64_t rounded_bytes;
-        std::string tag;
+        std::uint32_t generation = 0;
+        MemoryKind kind{};
+        bool charged = false;
+        bool occupied = false;
+        bool vacated = true;
+        TagId tag = 0;
+        std::uint64_t order = 0;  ///< of the charge, among all
+        std::uint64_t requested_bytes = 0;
+        std::uint64_t rounded_bytes = 0;
         CallSite site;
-        bool charged;
     };
     struct TagSum {
         std::uint64_t requested_bytes = 0;
         std::uint64_t rounded_bytes = 0;
+        std::uint64_t count = 0;
     };
-    using Tags = std::map<std::string, TagSum, std::less<>>;
+    using Tags = std::vector<TagSum>;  ///< by TagId; may end before the newest tag
     /// Index: kind, size, lifetime.
     using Counters = std::array<std::array<std::array<std::uint64_t, 2>, 2>, memory_kind_count>;
     struct Frame {
@@ -118,12 +134,20 @@ class MemoryLedger {
     void subtract(Lifetime lifetime, const Entry& entry) noexcept;
     void leave_peak(MemoryKind kind);
     void check_tags(MemoryKind kind) const;
+    [[nodiscard]] TagId intern(std::string_view tag);
+    [[nodiscard]] Entry& entry(Id id);
+    [[nodiscard]] std::vector<Holder> largest_first(const Tags& tags) const;
     [[nodiscard]] std::uint64_t peak_from(std::size_t depth, MemoryKind kind, Size size,
                                           Lifetime lifetime) const noexcept;
     [[nodiscard]] std::vector<Holder> tags_from(std::size_t depth, MemoryKind kind) const;
 
-    Id next_id_ = 1;
-    std::map<Id, Entry> entries_;
+    std::deque<std::string> tag_texts_;
+    std::unordered_map<std::string_view, TagId> tag_ids_;  ///< views of tag_texts_; only looked up
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> unused_;  ///< places in entries_
+    std::uint64_t charges_ = 0;
+    std::array<std::size_t, memory_kind_count> live_{};
+    std::array<std::size_t, memory_kind_count> held_tags_{};  ///< tags with bytes
     Counters now_{};
     std::array<Tags, memory_kind_count> tags_;
     std::vector<Frame> frames_{1};

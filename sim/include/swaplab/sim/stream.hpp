@@ -2,10 +2,10 @@
 
 /// Owners of streams and events.
 
+#include "swaplab/sim/device.hpp"
+
 #include <optional>
 #include <string_view>
-
-#include "swaplab/sim/device.hpp"
 
 namespace swaplab::sim {
 
@@ -13,7 +13,7 @@ namespace swaplab::sim {
 /// The device must outlive it. Destroying it lets issued work finish.
 class Stream {
   public:
-    Stream(Device& device, std::string_view name);
+    Stream(Device& device, std::string_view name, StreamKind kind = StreamKind::non_blocking);
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;

@@ -1,9 +1,10 @@
 #pragma once
 
-/// Byte literals and the one way this project prints amounts of memory.
+/// Byte literals and the one way this project prints counts and amounts of memory.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace swaplab::sim {
 
@@ -21,6 +22,9 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t alignment) n
 
 /// "32832" -> "32,832".
 std::string with_thousands(std::uint64_t value);
+
+/// "1 file", "1,200 files"; `many` where an s at the end does not make it.
+std::string count_of(std::uint64_t count, std::string_view one, std::string_view many = {});
 
 /// "32,832 B"; from 1 MiB on also "33,554,432 B (32.0 MiB)".
 std::string format_bytes(std::uint64_t bytes);
