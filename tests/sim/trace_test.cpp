@@ -1,0 +1,351 @@
+#include "race_programs.hpp"
+
+#include "swaplab/sim/buffer.hpp"
+#include "swaplab/sim/device_trace.hpp"
+#include "swaplab/sim/digest.hpp"
+#include "swaplab/sim/random.hpp"
+#include "swaplab/sim/stream.hpp"
+
+#include <algorithm>
+#include <functional>
+
+namespace swaplab::sim {
+namespace {
+
+using Use = std::function<void(Device&)>;
+
+DeviceTrace recorded(const SimulatedDeviceOptions& options, const Use& use) {
+    DeviceProgram program;
+    const auto device = make_simulated_device(options);
+    use(*make_recording_device(*device, program));
+    device->finish();
+    return make_trace(options, std::move(program), *device);
+}
+
+std::vector<std::string> texts(const SimulatedDevice& device) {
+    std::vector<std::string> out;
+    for (const Finding& finding : device.findings()) {
+        out.push_back(finding.text);
+    }
+    return out;
+}
+
+SimulatedDeviceOptions with(Schedule schedule, std::uint64_t seed = 1) {
+    SimulatedDeviceOptions options;
+    options.schedule = schedule;
+    options.seed = seed;
+    options.capacity_bytes = 1U << 20U;
+    return options;
+}
+
+/// Every kind of call, and some that are refused.
+void use_everything(Device& device) {
+    const Stream upload(device, "upload");
+    const Stream blocking(device, "blocking", StreamKind::blocking);
+    const Event done(device);
+    PinnedBuffer host(device, 64, "host");
+    DeviceBuffer memory(device, 64, upload, "memory");
+    std::vector<std::byte> pageable(32);
+    EXPECT_THROW(DeviceBuffer(device, 1U << 21U, upload, "too large"), OutOfDeviceMemory);
+    const DeviceBuffer later(device, 300, blocking, "later");
+    device.copy_async(memory.data(), host.data(), 64, CopyDirection::host_to_device, upload);
+    device.copy_pageable(memory.data(), pageable.data(), 32, CopyDirection::host_to_device, upload);
+    device.copy_pageable(pageable.data(), memory.data(), 32, CopyDirection::device_to_host, upload);
+    device.fill_async(later.data(), std::byte{7}, 300, device.default_stream());
+    device.launch({"add", {{memory.data(), 64}}, {{memory.data(), 32}}, {}, {}}, upload);
+    device.call_host({"note", {}, {{host.data(), 8}}, [] {}}, upload);
+    EXPECT_THROW(
+        device.copy_async(memory.data(), host.data(), 65, CopyDirection::host_to_device, upload),
+        ArgumentError);
+    EXPECT_THROW(
+        device.copy_async(pageable.data(), memory.data(), 8, CopyDirection::device_to_host, upload),
+        ArgumentError);
+    device.record(done, upload);
+    device.wait(blocking, done);
+    while (!device.query(done)) {
+    }
+    device.host_access(host.data(), 8, Access::read);
+    device.host_access(host.data(), 8, Access::write);
+    device.synchronize(blocking.ref());
+    device.synchronize(device.default_stream());
+}
+
+TEST(Trace, ReplaysEveryKindOfCall) {
+    for (const Schedule schedule : {Schedule::fifo, Schedule::random, Schedule::latest}) {
+        for (const auto policy :
+             {AllocationPolicy::raw, AllocationPolicy::caching, AllocationPolicy::stream_ordered}) {
+            SimulatedDeviceOptions options = with(schedule, 5);
+            options.allocation = policy;
+            options.capacity_bytes = 1U << 23U;
+            const DeviceTrace trace = recorded(options, [](Device& device) {
+                const Stream one(device, "one");
+                const DeviceBuffer memory(device, 512, one, "memory");
+                device.fill_async(memory.data(), std::byte{1}, 512, one);
+                device.synchronize(one.ref());
+            });
+            EXPECT_EQ(replay(trace)->execution_digest(), trace.digest);
+        }
+        const DeviceTrace trace = recorded(with(schedule, 5), use_everything);
+        EXPECT_EQ(replay(trace)->execution_digest(), trace.digest);
+    }
+}
+
+TEST(Trace, OfARandomProgramRunsAgainWithTheSameFindingsAndPeaks) {
+    for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+        race_programs::Program program = race_programs::make_correct(seed);
+        Rng rng(seed);
+        const auto is_edge = [](const race_programs::Step& step) { return step.is_edge(); };
+        const auto edge = std::find_if(program.steps.begin(), program.steps.end(), is_edge);
+        if (edge != program.steps.end() && rng.below(2) == 0) {
+            program.steps.erase(edge);  // a race, perhaps
+        }
+        const SimulatedDeviceOptions options = with(Schedule::random, seed);
+        DeviceProgram calls;
+        const auto device = make_simulated_device(options);
+        race_programs::run(program, *make_recording_device(*device, calls));
+        device->finish();
+        const DeviceTrace trace = make_trace(options, calls, *device);
+        const auto again = replay(trace);
+        ASSERT_EQ(again->execution_digest(), device->execution_digest()) << seed;
+        ASSERT_EQ(texts(*again), texts(*device)) << seed;
+        ASSERT_EQ(again->trace(), device->trace()) << seed;
+        for (const Size size : {Size::requested, Size::rounded}) {
+            ASSERT_EQ(again->worst_peak(size).bytes, device->worst_peak(size).bytes) << seed;
+        }
+    }
+}
+
+TEST(Trace, OfALostDeviceLosesItAgain) {
+    const DeviceTrace trace = recorded(with(Schedule::fifo), [](Device& device) {
+        const Stream one(device, "one");
+        const auto body = [](const DeviceAccess&) { throw std::runtime_error("bad address"); };
+        device.launch({"broken", {}, {}, body, {}}, one);
+        EXPECT_THROW(device.synchronize(one.ref()), DeviceLost);
+        EXPECT_THROW(device.launch({"next", {}, {}, {}, {}}, one), DeviceLost);
+    });
+    EXPECT_TRUE(trace.program.calls.back().kind == CallKind::destroy_stream);
+    EXPECT_EQ(replay(trace)->execution_digest(), trace.digest);
+    EXPECT_EQ(std::count_if(trace.program.calls.begin(), trace.program.calls.end(),
+                            [](const DeviceCall& call) { return call.failed; }),
+              1);
+}
+
+TEST(Trace, ThatIssuesSomethingElseDiverges) {
+    DeviceTrace trace = recorded(with(Schedule::random), use_everything);
+    const auto fill = std::find_if(trace.program.calls.begin(), trace.program.calls.end(),
+                                   [](const DeviceCall& c) { return c.kind == CallKind::fill; });
+    fill->writes.front().bytes = 299;
+    EXPECT_THROW(static_cast<void>(replay(trace)), ReplayDiverged);
+}
+
+bool equal(const DeviceTrace& a, const DeviceTrace& b) {
+    return a.program == b.program && a.digest == b.digest && a.options.record == b.options.record &&
+           a.options.rank == b.options.rank && a.options.seed == b.options.seed &&
+           a.options.capacity_bytes == b.options.capacity_bytes &&
+           a.options.schedule == b.options.schedule && a.options.poison == b.options.poison &&
+           a.options.check_accesses == b.options.check_accesses &&
+           a.options.allocation == b.options.allocation && a.options.pinned == b.options.pinned &&
+           a.options.pinned_quota_bytes == b.options.pinned_quota_bytes &&
+           a.options.release_threshold_bytes == b.options.release_threshold_bytes &&
+           a.options.pct_depth == b.options.pct_depth &&
+           a.options.pct_operations == b.options.pct_operations;
+}
+
+TEST(TraceFile, IsReadAsItWasWritten) {
+    SimulatedDeviceOptions options = with(Schedule::random, ~std::uint64_t{0});
+    options.rank = 3;
+    options.allocation = AllocationPolicy::stream_ordered;
+    options.pinned = PinnedPolicy::power_of_two;
+    options.poison = false;
+    options.capacity_bytes = 1U << 24U;
+    const DeviceTrace trace = recorded(options, [](Device& device) {
+        const Stream one(device, "one");
+        const PinnedBuffer host(device, 64, "host");
+    });
+    EXPECT_TRUE(equal(decode_trace(encode(trace)), trace));
+    const DeviceTrace everything = recorded(with(Schedule::latest), use_everything);
+    EXPECT_TRUE(equal(decode_trace(encode(everything)), everything));
+    const DeviceTrace nothing = recorded(with(Schedule::fifo), [](Device&) {});
+    EXPECT_TRUE(equal(decode_trace(encode(nothing)), nothing));
+}
+
+TEST(TraceFile, TakesFewBytesPerCall) {
+    const DeviceTrace trace = recorded(with(Schedule::fifo), [](Device& device) {
+        const Stream one(device, "one");
+        const DeviceBuffer memory(device, 512, one, "memory");
+        for (int i = 0; i < 1000; ++i) {
+            device.fill_async(memory.data(), std::byte{1}, 512, one);
+        }
+        device.synchronize(one.ref());
+    });
+    EXPECT_LT(encode(trace).size(), 1000U * 32U);
+}
+
+/// As if somebody had written these bytes on purpose.
+std::vector<std::byte> sealed(std::vector<std::byte> bytes) {
+    const std::size_t body = bytes.size() - 8;
+    RollingDigest digest;
+    digest.add(std::span(bytes).first(body));
+    for (unsigned i = 0; i < 8; ++i) {
+        bytes[body + i] = static_cast<std::byte>(digest.value() >> (8 * i));
+    }
+    return bytes;
+}
+
+TEST(TraceFile, CutAnywhereIsRefused) {
+    const auto bytes = encode(recorded(with(Schedule::fifo), use_everything));
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+        const std::vector<std::byte> cut(bytes.begin(),
+                                         bytes.begin() + static_cast<std::ptrdiff_t>(size));
+        ASSERT_THROW(static_cast<void>(decode_trace(cut)), ArgumentError) << size;
+        if (size >= 24) {
+            ASSERT_THROW(static_cast<void>(decode_trace(sealed(cut))), ArgumentError) << size;
+        }
+    }
+}
+
+TEST(TraceFile, WithAnyChangedByteIsRefused) {
+    const auto bytes = encode(recorded(with(Schedule::fifo), use_everything));
+    for (std::size_t at = 0; at < bytes.size(); ++at) {
+        auto changed = bytes;
+        changed[at] ^= std::byte{0x10};
+        ASSERT_THROW(static_cast<void>(decode_trace(changed)), ArgumentError) << at;
+    }
+}
+
+// Whoever seals a changed file gets a trace that can be written again, or a refusal.
+TEST(TraceFile, ChangedOnPurposeIsReadOrRefused) {
+    const auto bytes = encode(recorded(with(Schedule::fifo), use_everything));
+    Rng rng(1);
+    int read = 0;
+    for (int i = 0; i < 20'000; ++i) {
+        auto changed = bytes;
+        for (std::uint64_t flips = 1 + rng.below(3); flips > 0; --flips) {
+            changed[rng.below(changed.size())] = static_cast<std::byte>(rng.below(256));
+        }
+        try {
+            const DeviceTrace trace = decode_trace(sealed(std::move(changed)));
+            ASSERT_TRUE(equal(decode_trace(encode(trace)), trace));
+            ++read;
+        } catch (const ArgumentError&) {
+        }
+    }
+    EXPECT_GT(read, 100);
+}
+
+TEST(TraceFile, OfAnotherVersionSaysWhichItIs) {
+    auto bytes = encode(recorded(with(Schedule::fifo), use_everything));
+    bytes[14] = std::byte{9};
+    try {
+        static_cast<void>(decode_trace(bytes));
+        FAIL() << "read";
+    } catch (const ArgumentError& error) {
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("version 9 is not 1"));
+    }
+}
+
+TEST(TraceFile, NamesNothingThatIsNotThere) {
+    DeviceTrace trace = recorded(with(Schedule::fifo), use_everything);
+    const auto refused = [&](const std::function<void(DeviceCall&)>& change) {
+        DeviceTrace changed = trace;
+        const auto fill =
+            std::find_if(changed.program.calls.begin(), changed.program.calls.end(),
+                         [](const DeviceCall& c) { return c.kind == CallKind::fill; });
+        change(*fill);
+        EXPECT_THROW(static_cast<void>(decode_trace(encode(changed))), ArgumentError);
+    };
+    refused([](DeviceCall& call) { call.stream = 3; });
+    refused([](DeviceCall& call) { call.event = 9; });
+    refused([](DeviceCall& call) { call.name = 1000; });
+    refused([](DeviceCall& call) { call.writes.front().memory = 9; });
+}
+
+/// About 200 correct calls and one missing wait among them.
+void race_in_the_crowd(Device& device) {
+    const Stream one(device, "one");
+    const Stream two(device, "two");
+    const Event done(device);
+    DeviceBuffer a(device, 1024, one, "a");
+    DeviceBuffer b(device, 1024, one, "b");
+    for (int i = 0; i < 30; ++i) {
+        device.fill_async(a.data(), std::byte{1}, 1024, one);
+        device.launch({"b", {{a.data(), 1024}}, {{b.data(), 1024}}, {}, {}}, one);
+        device.record(done, one);
+        if (i != 17) {
+            device.wait(two, done);
+        }
+        device.launch({"c", {{b.data(), 512}}, {{b.data(), 512}}, {}, {}}, two);
+        device.record(done, two);
+        device.wait(one, done);
+    }
+    device.synchronize(one.ref());
+    device.synchronize(two.ref());
+}
+
+TEST(Shrink, LeavesSixCallsOfARaceAmongTwoHundred) {
+    const DeviceTrace trace = recorded(with(Schedule::random, 3), race_in_the_crowd);
+    ASSERT_GT(trace.program.calls.size(), 180U);
+    const DeviceTrace small = shrink(trace, FindingKind::race);
+    EXPECT_LE(small.program.calls.size(), 6U);
+    EXPECT_LE(small.options.record.size(), 6U);
+    EXPECT_EQ(small.options.schedule, Schedule::fifo);
+    const auto again = replay(decode_trace(encode(small)));
+    EXPECT_EQ(again->execution_digest(), small.digest);
+}
+
+TEST(Shrink, LeavesNoCallThatCouldGo) {
+    int races = 0;
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+        race_programs::Program program = race_programs::make_correct(seed);
+        std::erase_if(program.steps,
+                      [](const race_programs::Step& step) { return step.is_edge(); });
+        DeviceProgram calls;
+        const auto device = make_simulated_device(with(Schedule::random, seed));
+        race_programs::run(program, *make_recording_device(*device, calls));
+        device->finish();
+        if (device->findings().front().kind != FindingKind::race) {
+            continue;
+        }
+        ++races;
+        const DeviceTrace trace = make_trace(with(Schedule::random, seed), calls, *device);
+        const DeviceTrace small = shrink(trace, FindingKind::race);
+        EXPECT_LE(small.program.calls.size(), 6U);
+        EXPECT_EQ(shrink(small, FindingKind::race).program, small.program);
+    }
+    EXPECT_GT(races, 10);
+}
+
+TEST(Shrink, RefusesATraceWithoutTheFinding) {
+    const DeviceTrace trace = recorded(with(Schedule::fifo), use_everything);
+    EXPECT_THROW(static_cast<void>(shrink(trace, FindingKind::leak)), ArgumentError);
+}
+
+// Pinned: equal on every machine and build.
+TEST(Trace, IsTheSameInEveryBuild) {
+    SimulatedDeviceOptions options = with(Schedule::random, 7);
+    const DeviceTrace trace = recorded(options, [](Device& device) {
+        const Stream one(device, "one");
+        const Stream two(device, "two");
+        for (int i = 0; i < 50; ++i) {
+            device.launch({std::to_string(i), {}, {}, {}, {}}, i % 3 == 0 ? one : two,
+                          {"a.cpp", 1});
+        }
+        const Event end(device);
+        device.record(end, one, {"a.cpp", 2});
+        device.wait(two, end, {"a.cpp", 3});
+        device.record(end, two, {"a.cpp", 4});
+        device.synchronize(end, {"a.cpp", 5});
+    });
+    EXPECT_EQ(trace.digest, 6387914944475541944U);
+    EXPECT_EQ(sha256_hex(encode(trace)).substr(0, 16), "1a6c71c8158ca777");
+}
+
+TEST(Trace, IsTheSameOverAThousandRepeats) {
+    const auto first = encode(recorded(with(Schedule::random, 7), use_everything));
+    for (int i = 0; i < 1000; ++i) {
+        ASSERT_EQ(encode(recorded(with(Schedule::random, 7), use_everything)), first);
+    }
+}
+
+}  // namespace
+}  // namespace swaplab::sim
