@@ -15,3 +15,4 @@ endif()
 if(SWAPLAB_BENCH)
   find_package(benchmark REQUIRED)
 endif()
+find_package(MPI QUIET COMPONENTS CXX)  # optional: sim/mpi
