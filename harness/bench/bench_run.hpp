@@ -2,26 +2,19 @@
 
 /// A training run for benchmarks: one replicated or row-sharded parameter per rank.
 
+#include "bench_seconds.hpp"
+
 #include "swaplab/harness/train_engine.hpp"
 #include "swaplab/optim/optimizer.hpp"
 #include "swaplab/sim/communicator.hpp"
 #include "swaplab/sim/simulated_device.hpp"
 #include "swaplab/sim/stream.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 namespace swaplab::bench {
-
-/// Seconds that `work` takes.
-template <class F>
-double seconds_of(F work) {
-    const auto start = std::chrono::steady_clock::now();
-    work();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// The model of one rank, gradients set, on a device of its own.
 class BenchRun {
