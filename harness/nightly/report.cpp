@@ -1,5 +1,7 @@
 #include "nightly/report.hpp"
 
+#include "profile/device_profiles.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -7,19 +9,6 @@
 
 namespace swaplab::harness::nightly {
 namespace {
-
-nlohmann::ordered_json profile_of(const sim::DeviceProfile& profile) {
-    return {{"name", profile.name},
-            {"copy_setup_seconds", profile.copy_setup_seconds},
-            {"launch_seconds", profile.launch_seconds},
-            {"upload_bytes_per_second", profile.upload_bytes_per_second},
-            {"download_bytes_per_second", profile.download_bytes_per_second},
-            {"upload_beside_download_bytes_per_second",
-             profile.upload_beside_download_bytes_per_second},
-            {"download_beside_upload_bytes_per_second",
-             profile.download_beside_upload_bytes_per_second},
-            {"kernel_bytes_per_second", profile.kernel_bytes_per_second}};
-}
 
 std::string escaped(const std::string& text) {
     std::string out;
@@ -79,7 +68,13 @@ bool passed(const Nightly& nightly) {
 }
 
 std::string profile_json(const Nightly& nightly) {
-    return profile_of(nightly.measurements.profile).dump(2) + "\n";
+    SourcedProfile sourced{nightly.measurements.profile, {}};
+    for (const std::string& figure : figure_names()) {
+        sourced.sources[figure] = "measured by script/gpu-nightly: " + nightly.gpu;
+    }
+    sourced.sources["launch_seconds"] = "taken to be the set-up time of a copy";
+    sourced.sources["host_memory_bytes_per_second"] = "not measured: no limit";
+    return harness::profile_json(sourced);
 }
 
 std::string to_json(const Nightly& nightly) {
@@ -100,7 +95,7 @@ std::string to_json(const Nightly& nightly) {
                                    {"verdict", verdict(nightly, figure)},
                                    {"about", figure.about}});
     }
-    root["profile"] = profile_of(nightly.measurements.profile);
+    root["profile"] = nlohmann::ordered_json::parse(profile_json(nightly));
     return root.dump(2) + "\n";
 }
 

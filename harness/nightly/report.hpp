@@ -27,7 +27,7 @@ struct Nightly {
 [[nodiscard]] std::string verdict(const Nightly& nightly, const Measured& figure);
 [[nodiscard]] bool passed(const Nightly& nightly);
 [[nodiscard]] std::string to_json(const Nightly& nightly);
-/// The profile alone, for DeviceProfile.
+/// The profile alone, as a file that `find_profile` reads.
 [[nodiscard]] std::string profile_json(const Nightly& nightly);
 [[nodiscard]] std::string to_junit(const Nightly& nightly);
 [[nodiscard]] std::string to_html(const Nightly& nightly);
