@@ -3,15 +3,103 @@
 #include "swaplab/sim/call_record.hpp"
 #include "swaplab/sim/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <limits>
+#include <atomic>
 #include <mpi.h>
-#include <string>
+#include <thread>
 #include <utility>
-#include <vector>
 
 namespace swaplab::sim {
 namespace {
+
+constexpr int goodbye = 32'767;  // MPI allows tags up to this one; those below are channels
+
+/// What the channels of a rank share.
+struct MpiWorld {
+    explicit MpiWorld(std::chrono::milliseconds wait_max) : deadline(wait_max) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_rank(comm, &rank);
+        MPI_Comm_size(comm, &size);
+    }
+    [[nodiscard]] bool has_left(int other) const {
+        int left = 0;
+        MPI_Iprobe(other, goodbye, comm, &left, MPI_STATUS_IGNORE);
+        return left != 0;
+    }
+
+    std::chrono::milliseconds deadline;
+    MPI_Comm comm = MPI_COMM_NULL;
+    int rank = 0;
+    int size = 1;
+    std::atomic<int> next_channel{1};
+    std::atomic<bool> broken{false};
+};
+
+/// Sends and receives under one tag, ended together.
+class Messages {
+  public:
+    Messages(const MpiWorld& world, int tag) noexcept : world_(world), tag_(tag) {}
+
+    void send(int to, const void* data, std::uint64_t bytes) {
+        each_piece(MPI_Isend, to, static_cast<const char*>(data), bytes);
+    }
+    void receive(int from, void* data, std::uint64_t bytes) {
+        each_piece(MPI_Irecv, from, static_cast<char*>(data), bytes);
+    }
+    /// Waits for all. Returns a rank that left or is late instead, or -1.
+    [[nodiscard]] int missing() {
+        const auto until = std::chrono::steady_clock::now() + world_.deadline;
+        for (int other = not_done(); other >= 0; other = not_done()) {
+            const bool in_vain = tag_ != goodbye && (world_.broken || world_.has_left(other));
+            if ((in_vain || std::chrono::steady_clock::now() > until) && not_done() == other) {
+                return other;  // nothing of it was under way
+            }
+            std::this_thread::yield();
+        }
+        return -1;
+    }
+
+  private:
+    // MPI counts in int.
+    template <class Call, class Data>
+    void each_piece(Call call, int other, Data* data, std::uint64_t bytes) {
+        constexpr std::uint64_t piece_max = std::uint64_t{1} << 30U;
+        for (std::uint64_t begin = 0; begin < bytes; begin += piece_max) {
+            call(data + begin, static_cast<int>(std::min(piece_max, bytes - begin)), MPI_BYTE,
+                 other, tag_, world_.comm, &requests_.emplace_back(other, MPI_REQUEST_NULL).second);
+        }
+    }
+    [[nodiscard]] int not_done() {
+        for (auto& [other, request] : requests_) {
+            int done = 0;
+            MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+            if (done == 0) {
+                return other;
+            }
+        }
+        return -1;
+    }
+
+    const MpiWorld& world_;
+    int tag_;
+    std::vector<std::pair<int, MPI_Request>> requests_;
+};
+
+/// Tells all others that this rank leaves and waits until they do: nothing is under way then.
+void end(MpiWorld* world) {
+    static std::byte unread{};
+    Messages messages(*world, goodbye);
+    for (int other = 0; other < world->size; ++other) {
+        messages.receive(other, &unread, 1);
+        messages.send(other, &unread, 1);
+    }
+    if (messages.missing() < 0) {
+        MPI_Comm_free(&world->comm);
+    }
+    delete world;
+}
 
 /// A call, and how many bytes follow it for the receiver.
 struct Announcement {
@@ -19,146 +107,102 @@ struct Announcement {
     std::uint64_t bytes = 0;
 };
 
-/// Sends and receives of one exchange, ended together.
-class Messages {
-  public:
-    Messages(MPI_Comm comm, int tag) noexcept : comm_(comm), tag_(tag) {}
-
-    void send(int to, const void* data, std::uint64_t bytes) {
-        each_piece(bytes, [&](std::uint64_t begin, int count) {
-            MPI_Isend(static_cast<const char*>(data) + begin, count, MPI_BYTE, to, tag_, comm_,
-                      next());
-        });
-    }
-    void receive(int from, void* data, std::uint64_t bytes) {
-        each_piece(bytes, [&](std::uint64_t begin, int count) {
-            MPI_Irecv(static_cast<char*>(data) + begin, count, MPI_BYTE, from, tag_, comm_, next());
-        });
-    }
-    void finish() {
-        MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
-        requests_.clear();
-    }
-
-  private:
-    // MPI counts in int.
-    template <class F>
-    static void each_piece(std::uint64_t bytes, F transfer) {
-        constexpr std::uint64_t piece_max = std::uint64_t{1} << 30U;
-        for (std::uint64_t begin = 0; begin < bytes; begin += piece_max) {
-            transfer(begin, static_cast<int>(std::min(piece_max, bytes - begin)));
-        }
-    }
-    MPI_Request* next() { return &requests_.emplace_back(MPI_REQUEST_NULL); }
-
-    MPI_Comm comm_;
-    int tag_;
-    std::vector<MPI_Request> requests_;
-};
-
 class MpiCommunicator final : public Communicator {
   public:
-    /// `next_channel` is the rank's, shared by its channels; each channel is a tag.
-    MpiCommunicator(std::shared_ptr<const MPI_Comm> comm, int channel,
-                    std::shared_ptr<int> next_channel)
-        : comm_(std::move(comm)), channel_(channel), next_channel_(std::move(next_channel)) {
-        MPI_Comm_rank(*comm_, &rank_);
-        MPI_Comm_size(*comm_, &size_);
-    }
+    MpiCommunicator(std::shared_ptr<MpiWorld> world, int channel)
+        : world_(std::move(world)), channel_(channel) {}
 
-    [[nodiscard]] int rank() const noexcept override { return rank_; }
-    [[nodiscard]] int size() const noexcept override { return size_; }
+    [[nodiscard]] int rank() const noexcept override { return world_->rank; }
+    [[nodiscard]] int size() const noexcept override { return world_->size; }
 
   protected:
     void exchange(const CollectiveCall& call, std::span<const int> members, const Outgoing& mine,
                   Incoming& theirs) override {
-        const CallRecord record = record_of(call);
-        const std::vector<Announcement> announced = announce(record, members, mine);
-        std::vector<MemberCall> calls;
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            calls.push_back({members[i], announced[i].call});
+        auto buffers = std::make_unique<Buffers>();
+        try {
+            exchange_through(*buffers, record_of(call), members, mine);
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                theirs.expect(i, buffers->received[i].size());
+            }
+            for (std::size_t i = 0; i < members.size(); ++i) {
+                if (!buffers->received[i].empty()) {
+                    theirs.take(i, 0, buffers->received[i]);
+                }
+            }
+        } catch (...) {
+            world_->broken = true;
+            static_cast<void>(buffers.release());  // MPI may touch it yet
+            throw;
         }
-        require_same_calls(calls);
-        move(announced, members, mine, theirs);
     }
-
-    [[nodiscard]] int free_channel() const noexcept override { return *next_channel_; }
-
+    [[nodiscard]] int free_channel() const noexcept override { return world_->next_channel; }
     [[nodiscard]] std::unique_ptr<Communicator> open_channel(int channel) override {
-        *next_channel_ = channel + 1;
-        return std::make_unique<MpiCommunicator>(comm_, channel, next_channel_);
+        world_->next_channel = channel + 1;
+        return std::make_unique<MpiCommunicator>(world_, channel);
     }
 
   private:
-    /// The bytes for one member.
-    static std::span<const std::byte> part(const Outgoing& mine, std::size_t member) {
-        if (mine.part_bytes.empty()) {
-            return mine.bytes;
-        }
-        std::uint64_t begin = 0;
-        for (std::size_t i = 0; i < member; ++i) {
-            begin += mine.part_bytes[i];
-        }
-        return mine.bytes.subspan(begin, mine.part_bytes[member]);
-    }
+    struct Buffers {
+        Bytes mine;
+        std::vector<Announcement> own, announced;
+        std::vector<Bytes> received;
+    };
 
-    /// Tells everybody what this rank calls; returns what the members call.
-    std::vector<Announcement> announce(const CallRecord& record, std::span<const int> members,
-                                       const Outgoing& mine) {
-        std::vector<Announcement> own;
+    void exchange_through(Buffers& buffers, const CallRecord& record, std::span<const int> members,
+                          const Outgoing& mine) {
+        buffers.own.assign(members.size(), {record, mine.bytes.size()});
+        buffers.announced.resize(members.size());
+        Messages announcements(*world_, channel_);
         for (std::size_t i = 0; i < members.size(); ++i) {
-            own.push_back({record, part(mine, i).size()});
-        }
-        std::vector<Announcement> announced(members.size());
-        Messages messages(*comm_, channel_);
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            messages.receive(members[i], &announced[i], sizeof(Announcement));
-        }
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            messages.send(members[i], &own[i], sizeof(Announcement));
-        }
-        messages.finish();
-        return announced;
-    }
-
-    void move(const std::vector<Announcement>& announced, std::span<const int> members,
-              const Outgoing& mine, Incoming& theirs) {
-        std::vector<Bytes> received(members.size());
-        Messages messages(*comm_, channel_);
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            theirs.expect(i, announced[i].bytes);
-            received[i].resize(announced[i].bytes);
-            messages.receive(members[i], received[i].data(), received[i].size());
-        }
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            messages.send(members[i], part(mine, i).data(), part(mine, i).size());
-        }
-        messages.finish();
-        for (std::size_t i = 0; i < members.size(); ++i) {
-            if (!received[i].empty()) {
-                theirs.take(i, 0, received[i]);
+            if (!mine.part_bytes.empty()) {
+                buffers.own[i].bytes = mine.part_bytes[i];
             }
+            announcements.receive(members[i], &buffers.announced[i], sizeof(Announcement));
+            announcements.send(members[i], &buffers.own[i], sizeof(Announcement));
         }
+        finish(announcements, record);
+        std::vector<MemberCall> calls;
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            calls.push_back({members[i], buffers.announced[i].call});
+        }
+        require_same_calls(calls);
+
+        buffers.mine.assign(mine.bytes.begin(), mine.bytes.end());
+        buffers.received.resize(members.size());
+        Messages data(*world_, channel_);
+        std::uint64_t begin = 0;
+        for (std::size_t i = 0; i < members.size(); ++i) {
+            buffers.received[i].resize(buffers.announced[i].bytes);
+            data.receive(members[i], buffers.received[i].data(), buffers.received[i].size());
+            data.send(members[i], buffers.mine.data() + begin, buffers.own[i].bytes);
+            begin += mine.part_bytes.empty() ? 0 : buffers.own[i].bytes;
+        }
+        finish(data, record);
     }
 
-    std::shared_ptr<const MPI_Comm> comm_;
+    void finish(Messages& messages, const CallRecord& record) {
+        const int other = world_->broken ? rank() : messages.missing();
+        if (other < 0) {
+            return;
+        }
+        const bool left = world_->broken || world_->has_left(other);
+        const std::string text =
+            fmt::format("rank {} of {} {} {}", other, size(),
+                        left ? "lost: left before" : "did not come to", describe(record));
+        ErrorFields fields{{"rank", fmt::format("rank {}", other)}, {"site", site_of(record)}};
+        left ? throw RankLost(text, std::move(fields))
+             : throw DeadlineExceeded(text, std::move(fields));
+    }
+
+    std::shared_ptr<MpiWorld> world_;
     int channel_;
-    std::shared_ptr<int> next_channel_;
-    int rank_ = 0;
-    int size_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> make_mpi_communicator() {
-    MPI_Comm comm = MPI_COMM_NULL;
-    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    const std::shared_ptr<const MPI_Comm> owner(new MPI_Comm(comm), [](const MPI_Comm* mine) {
-        MPI_Comm last = *mine;
-        MPI_Comm_free(&last);
-        delete mine;
-    });
-    return std::make_unique<MpiCommunicator>(owner, 0, std::make_shared<int>(1));
+std::unique_ptr<Communicator> make_mpi_communicator(std::chrono::milliseconds deadline) {
+    return std::make_unique<MpiCommunicator>(std::shared_ptr<MpiWorld>(new MpiWorld(deadline), end),
+                                             0);
 }
 
 }  // namespace swaplab::sim

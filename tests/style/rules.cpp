@@ -195,7 +195,8 @@ Complaints wall_clock(const File& file) {
 Complaints monotonic_clock(const File& file) {
     static const std::regex pattern(R"re(\b(steady|high_resolution)_clock\b)re");
     return starts_with_any(file.path, {"sim/", "optim/", "harness/checkpoint/"})
-               ? ban(file, pattern, "no clock: results must not depend on time", {"sim/world/"})
+               ? ban(file, pattern, "no clock: results must not depend on time",
+                     {"sim/world/", "sim/mpi/"})
                : Complaints{};
 }
 
