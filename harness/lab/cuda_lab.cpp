@@ -87,6 +87,9 @@ class CudaLabDevice final : public sim::SimulatedDevice {
     [[nodiscard]] std::uint64_t execution_digest() const noexcept override {
         return inside_ != nullptr ? inside_->execution_digest() : 0;
     }
+    [[nodiscard]] std::vector<bool> chances() const override {
+        return inside_ != nullptr ? inside_->chances() : std::vector<bool>{};
+    }
     [[nodiscard]] sim::ExecutionRecord execution_record() const override {
         return inside_ != nullptr ? inside_->execution_record() : sim::ExecutionRecord{};
     }

@@ -84,6 +84,7 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
         return scheduler_.digest();
     }
     [[nodiscard]] ExecutionRecord execution_record() const override;
+    [[nodiscard]] std::vector<bool> chances() const override { return scheduler_.chances(); }
     [[nodiscard]] IssuePoint issue_point() const noexcept override {
         return {log_.size(), log_.host_waits().size()};
     }

@@ -1,6 +1,7 @@
 #include "simulated/scheduler.hpp"
 
 #include "swaplab/sim/assert.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,6 +16,7 @@ Scheduler::Scheduler(const SimulatedDeviceOptions& options, const OperationLog& 
       rng_(hash_mix(options.seed, static_cast<std::uint64_t>(options.rank))),
       luck_seed_(hash_mix(options.seed, static_cast<std::uint64_t>(options.rank))),
       record_(options.record),
+      recorded_chances_(options.chances),
       choose_(options.choose),
       execute_(std::move(execute)) {
     if (schedule_ == Schedule::chosen && !choose_) {
@@ -83,7 +85,7 @@ void Scheduler::run_all() {
     }
 }
 
-bool Scheduler::chance() {
+bool Scheduler::chosen_chance() {
     switch (schedule_) {
         case Schedule::random:
         case Schedule::pct:
@@ -99,8 +101,23 @@ bool Scheduler::chance() {
 }
 
 bool Scheduler::luck() {
-    return schedule_ == Schedule::chosen ? choose_(2) == 1
-                                         : hash_mix(luck_seed_, ++lucks_) % 2 == 1;
+    ++lucks_;
+    const std::optional<bool> recorded = recorded_chance();
+    return remember(recorded                        ? *recorded
+                    : schedule_ == Schedule::chosen ? choose_(2) == 1
+                                                    : hash_mix(luck_seed_, lucks_) % 2 == 1);
+}
+
+std::optional<bool> Scheduler::recorded_chance() const {
+    const bool known = schedule_ == Schedule::replay && chances_.size() < recorded_chances_.size();
+    return known && !SWAPLAB_MUTANT("sim.chances_unreplayed")
+               ? std::optional<bool>(recorded_chances_[chances_.size()])
+               : std::nullopt;
+}
+
+bool Scheduler::remember(bool chance) {
+    chances_.push_back(chance);
+    return chance;
 }
 
 bool Scheduler::ready(const Lane& lane) const noexcept {

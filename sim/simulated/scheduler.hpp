@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -70,10 +71,12 @@ class Scheduler {
     /// Whether this is called by an operation.
     [[nodiscard]] bool running() const noexcept { return running_; }
     /// Whether something that is open happens this time: false under schedules without choice.
-    [[nodiscard]] bool chance();
+    [[nodiscard]] bool chance() { return remember(recorded_chance().value_or(chosen_chance())); }
     /// The same where it changes what is issued: by the seed alone, so that a replay of a record
     /// with the same seed is the same program.
     [[nodiscard]] bool luck();
+    /// What these two said.
+    [[nodiscard]] const std::vector<bool>& chances() const noexcept { return chances_; }
 
     /// Digest of ids in the order they ran.
     [[nodiscard]] std::uint64_t digest() const noexcept { return digest_.value(); }
@@ -97,6 +100,9 @@ class Scheduler {
     [[nodiscard]] Lane& highest_priority() noexcept;
     [[nodiscard]] Lane& recorded();
     [[nodiscard]] Lane& chosen();
+    [[nodiscard]] bool chosen_chance();
+    [[nodiscard]] std::optional<bool> recorded_chance() const;
+    bool remember(bool chance);
     void find_choices();
     void run_front(Lane& lane);
     [[noreturn]] void diverge(const std::string& expected, const std::string& found) const;
@@ -109,6 +115,8 @@ class Scheduler {
     std::vector<std::uint64_t> change_points_;  ///< of pct: operations before each, largest first
     std::uint64_t changes_ = 0;                 ///< of pct: priorities changed so far
     ExecutionRecord record_;
+    std::vector<bool> recorded_chances_;  ///< to be replayed
+    std::vector<bool> chances_;           ///< so far
     std::function<std::size_t(std::size_t)> choose_;
     Execute execute_;
     std::vector<Lane> lanes_;

@@ -84,9 +84,12 @@ class Reduced {
     Numbers streams_, events_, memory_;
 };
 
-bool has(const SimulatedDevice& device, FindingKind kind) {
-    return std::any_of(device.findings().begin(), device.findings().end(),
-                       [kind](const Finding& finding) { return finding.kind == kind; });
+bool has(const SimulatedDevice& device, const Finding& wanted) {
+    return std::any_of(
+        device.findings().begin(), device.findings().end(), [&](const Finding& finding) {
+            return finding.kind == wanted.kind &&
+                   (finding.text == wanted.text || SWAPLAB_MUTANT("trace.any_finding"));
+        });
 }
 
 /// From the plainest on.
@@ -100,7 +103,7 @@ std::vector<std::pair<Schedule, std::uint64_t>> schedules() {
 
 class Shrinker {
   public:
-    Shrinker(const DeviceTrace& trace, FindingKind kind) : trace_(trace), kind_(kind) {}
+    Shrinker(const DeviceTrace& trace, const Finding& finding) : trace_(trace), finding_(finding) {}
 
     DeviceTrace shrink() {
         Kept kept(trace_.program.calls.size());
@@ -110,15 +113,16 @@ class Shrinker {
             options_.schedule = schedule;
             options_.seed = seed;
             options_.record.clear();
+            options_.chances.clear();
             if (shows(kept)) {
                 minimise(kept);
                 return std::move(*smallest_);
             }
         }
         throw ArgumentError(
-            fmt::format("nothing to shrink: no schedule of this trace has a finding of kind {}",
-                        name_of(kind_)),
-            {{"operation", "shrink"}, {"expected", std::string(name_of(kind_))}});
+            fmt::format("nothing to shrink: no schedule of this trace has the finding \"{}\"",
+                        finding_.text),
+            {{"operation", "shrink"}, {"expected", finding_.text}});
     }
 
   private:
@@ -132,7 +136,7 @@ class Shrinker {
             return false;  // what was left out made a call impossible
         }
         device->finish();
-        if (!has(*device, kind_)) {
+        if (!has(*device, finding_)) {
             return false;
         }
         smallest_ = make_trace(options_, program, *device);
@@ -164,15 +168,15 @@ class Shrinker {
     }
 
     const DeviceTrace& trace_;
-    FindingKind kind_;
+    const Finding& finding_;
     SimulatedDeviceOptions options_;
     std::optional<DeviceTrace> smallest_;
 };
 
 }  // namespace
 
-DeviceTrace shrink(const DeviceTrace& trace, FindingKind kind) {
-    return Shrinker(trace, kind).shrink();
+DeviceTrace shrink(const DeviceTrace& trace, const Finding& finding) {
+    return Shrinker(trace, finding).shrink();
 }
 
 }  // namespace swaplab::sim

@@ -9,6 +9,7 @@ DeviceTrace make_trace(const SimulatedDeviceOptions& options, DeviceProgram prog
     DeviceTrace trace{options, std::move(program), device.execution_digest()};
     trace.options.choose = {};
     trace.options.record = device.execution_record();
+    trace.options.chances = device.chances();
     return trace;
 }
 

@@ -17,7 +17,7 @@ namespace swaplab::sim {
 namespace {
 
 constexpr std::string_view magic = "swaplab trace\n";
-constexpr std::uint64_t version = 1;
+constexpr std::uint64_t version = 2;
 constexpr std::size_t digest_bytes = 8;
 
 std::uint64_t digest_of(std::span<const std::byte> bytes) {
@@ -156,6 +156,7 @@ void put_options(Writer& out, const SimulatedDeviceOptions& options) {
         out.number(each.operation);
         out.raw(each.digest);
     });
+    out.list(options.chances, [&](bool chance) { out.number(chance ? 1U : 0U); });
 }
 
 SimulatedDeviceOptions get_options(Reader& in) {
@@ -177,6 +178,7 @@ SimulatedDeviceOptions get_options(Reader& in) {
         const std::uint64_t operation = in.number("an operation");
         return ExecutedOperation{operation, in.raw("a digest")};
     });
+    options.chances = in.list("the chances", [&] { return in.flag("a chance"); });
     return options;
 }
 

@@ -15,7 +15,8 @@
 namespace swaplab::sim {
 
 struct DeviceTrace {
-    /// Of the device that was recorded. `record` is what ran; `choose` is never set.
+    /// Of the device that was recorded. `record` is what ran, `chances` what became of what was
+    /// open; `choose` is never set.
     SimulatedDeviceOptions options;
     DeviceProgram program;
     std::uint64_t digest = 0;  ///< SimulatedDevice::execution_digest()
@@ -36,10 +37,10 @@ struct DeviceTrace {
 [[nodiscard]] std::unique_ptr<SimulatedDevice> replay(const DeviceTrace& trace);
 
 /// The smallest program found by leaving out calls of `trace` (delta debugging: A. Zeller and R.
-/// Hildebrandt, "Simplifying and isolating failure-inducing input", 2002) that still has a finding
-/// of `kind`, under the plainest schedule that shows it: fifo if that does. No single call can be
-/// left out. Throws ArgumentError when a replay of `trace` has no such finding: findings of host
-/// code (host_touch, undeclared_access, reentrant_call) are not in traces.
-[[nodiscard]] DeviceTrace shrink(const DeviceTrace& trace, FindingKind kind);
+/// Hildebrandt, "Simplifying and isolating failure-inducing input", 2002) that still has `finding`,
+/// word for word, under the plainest schedule that shows it: fifo if that does. No single call can
+/// be left out. Throws ArgumentError when no run of `trace` has it: findings of host code
+/// (host_touch, undeclared_access, reentrant_call) are not in traces.
+[[nodiscard]] DeviceTrace shrink(const DeviceTrace& trace, const Finding& finding);
 
 }  // namespace swaplab::sim

@@ -141,6 +141,9 @@ struct SimulatedDeviceOptions {
     /// Of replay: the record of a run of the same program. Divergence is a ReplayDiverged from the
     /// call that waits, or from finish().
     ExecutionRecord record = {};
+    /// Of replay: chances() of that run. Where they end, pageable uploads run late, and reuse is
+    /// chosen by the seed.
+    std::vector<bool> chances = {};
     /// Of chosen: which one of `count` >= 2 operations runs next (< count; in order of streams).
     /// Records and waits are no choice: they run as soon as they can. Of a call that may or may not
     /// wait for its work: 1 of 2 if it does.
@@ -180,6 +183,9 @@ class SimulatedDevice : public Device {
     [[nodiscard]] virtual std::uint64_t execution_digest() const noexcept = 0;
     /// The same order as values, for Schedule::replay.
     [[nodiscard]] virtual ExecutionRecord execution_record() const = 0;
+    /// What became of what CUDA leaves open, in the order in which it came up: whether a pageable
+    /// upload had run when its call returned, whether a pool reused memory early. For replay.
+    [[nodiscard]] virtual std::vector<bool> chances() const = 0;
     [[nodiscard]] virtual IssuePoint issue_point() const noexcept = 0;
     /// The worst case of Lifetime::occupied over all legal schedules of what was issued so far (see
     /// worst_peak.hpp), at moments from `begin` on. At `begin` only what the host had waited for
