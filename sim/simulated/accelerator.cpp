@@ -111,6 +111,9 @@ Accelerator::Accelerator(const SimulatedDeviceOptions& options)
     if (options.allocation != AllocationPolicy::raw) {
         pool_.emplace(options, address_space_);
     }
+    if (options.page_guards && options.check_accesses) {
+        page_guard_.emplace(static_cast<TouchListener&>(*this));
+    }
 }
 
 Accelerator::~Accelerator() = default;
@@ -137,6 +140,7 @@ void Accelerator::finish() {
     if (std::exchange(finished_, true)) {
         return;
     }
+    judge_touches();
     if (!failure_) {
         find_pending_work();
     }
@@ -201,6 +205,9 @@ void Accelerator::host_waited_for(Epoch mark, const VectorClock& clock) {
     log_.add_host_wait(mark);
     host_.join(clock);
     ++host_version_;
+    if (page_guard_) {
+        page_guard_->lower(host_);
+    }
 }
 
 Touch Accelerator::issue(StreamState& stream, OperationRecord& record, const Work& work) {
@@ -224,6 +231,7 @@ void Accelerator::use(const StreamState& stream, Touch touch, std::span<const Us
     if (options_.check_accesses) {
         for (const Use& each : uses) {
             use(stream.clock, touch, each);
+            guard(touch, each);
         }
     }
     if (touch.epoch.lane >= newest_data_.size()) {
@@ -246,11 +254,20 @@ void Accelerator::use(const VectorClock& clock, Touch touch, const Use& use) {
     }
 }
 
+void Accelerator::guard(Touch touch, const Use& use) {
+    const Allocation& allocation = *use.range.allocation;
+    const std::uint64_t begin = allocation.address + use.range.offset_bytes;
+    if (page_guard_ && allocation.block != nullptr && !SWAPLAB_MUTANT("guard.not_raised")) {
+        page_guard_->raise(touch, {begin, begin + use.range.bytes}, use.access);
+    }
+}
+
 void Accelerator::begin_downloads() {
     if (options_.poison && !SWAPLAB_MUTANT("sim.no_in_flight_poison")) {
-        scheduler_.begin_next([](const Work& work) {
-            const auto* copy = std::get_if<CopyWork>(&work);
+        scheduler_.begin_next([this](const Operation& next) {
+            const auto* copy = std::get_if<CopyWork>(&next.work);
             if (copy != nullptr && copy->to_host) {
+                const auto passage = pass(next);
                 poison_destination(*copy);
             }
         });
@@ -262,11 +279,16 @@ void Accelerator::execute(const Operation& operation) {
     if (failure_) {
         return skip(operation.work);
     }
+    const auto passage = pass(operation);
     try {
         run(operation.work, context());
     } catch (const std::exception& error) {
         failure_ = {log_.operation(operation.id), log_[operation.id].site(), error.what()};
     }
+}
+
+std::unique_ptr<PageGuard::Passage> Accelerator::pass(const Operation& operation) {
+    return page_guard_ ? std::make_unique<PageGuard::Passage>(*page_guard_, operation.id) : nullptr;
 }
 
 // Memory is given back also on a device that is lost.

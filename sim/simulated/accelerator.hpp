@@ -17,6 +17,7 @@
 #include "simulated/host_trap.hpp"
 #include "simulated/launches.hpp"
 #include "simulated/operation_log.hpp"
+#include "simulated/page_guard.hpp"
 #include "simulated/scheduler.hpp"
 #include "simulated/segment_pool.hpp"
 
@@ -222,6 +223,8 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     /// Checks what an operation just issued to `stream` uses, and remembers it.
     void use(const StreamState& stream, Touch touch, std::span<const Use> uses);
     void use(const VectorClock& clock, Touch touch, const Use& use);
+    void guard(Touch touch, const Use& use);
+    [[nodiscard]] std::unique_ptr<PageGuard::Passage> pass(const Operation& operation);
     [[nodiscard]] static OperationRecord record_of(OperationKind kind, CallSite site,
                                                    const Range& range);
     void execute(const Operation& operation);
@@ -235,7 +238,11 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     void await(EventState& event, const Caller& caller);
     /// The host has waited for what pending work needs.
     void host_reached(Epoch mark, const VectorClock& clock);
+    bool opens(const void* address, Kind kind) noexcept override;
     std::exception_ptr host_touched(const void* address, Kind kind) override;
+    /// Judges what the host did to pinned memory without a scope since the last call.
+    void judge_touches();
+    void find_unscoped(const PageGuard::HostTouch& touch);
 
     [[nodiscard]] const std::string& tag_of(const Allocation& allocation) const {
         return log_.names()[allocation.tag];
@@ -276,6 +283,7 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     Allocations pinned_memory_;
     std::map<std::uint64_t, std::vector<PinnedMemory>> pinned_cached_;  ///< by rounded size
     std::vector<PinnedBlock> pinned_unused_;   ///< freed, but pending work may still touch it
+    std::optional<PageGuard> page_guard_;      ///< where asked for; opens pages before they go
     std::vector<Touch> newest_data_;           ///< by lane, its last operation that moves bytes
     Launches launches_;                        ///< that have not run
     std::vector<std::uint64_t> launch_bytes_;  ///< of each launch issued, read and written

@@ -107,7 +107,25 @@ void Accelerator::declare(Allocations& memory, const std::vector<ByteRange>& ran
     }
 }
 
+bool Accelerator::opens(const void* address, Kind kind) noexcept {
+    if (arena_.contains(address)) {
+        return false;
+    }
+    page_guard_->open_to({address_of(address), kind});
+    return true;
+}
+
+// Nothing has changed since the touch: only calls change what is ordered and who holds memory.
+void Accelerator::judge_touches() {
+    if (page_guard_) {
+        for (const PageGuard::HostTouch& touch : page_guard_->take_touches()) {
+            find_unscoped(touch);
+        }
+    }
+}
+
 bool Accelerator::is_reentrant(const Caller& caller) {
+    judge_touches();
     if (!scheduler_.running()) {
         return false;
     }

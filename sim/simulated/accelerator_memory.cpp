@@ -169,6 +169,9 @@ void* Accelerator::allocate_pinned(std::uint64_t bytes, std::string_view tag, Ca
     const std::uint64_t rounded_bytes = round_pinned(bytes);
     PinnedMemory memory = take_pinned(bytes, rounded_bytes, tag, site);
     const std::uint64_t address = address_of(memory.get());
+    if (page_guard_) {
+        page_guard_->watch({address, address + round_up(rounded_bytes, pinned_alignment_bytes)});
+    }
     add_pinned(address, {bytes, rounded_bytes, tag, site}).block = std::move(memory);
     return pointer_to(address);
 }

@@ -214,6 +214,11 @@ void Accelerator::release_pinned() {
     if (!scheduler_.idle()) {
         return;
     }
+    if (page_guard_) {
+        for (const PinnedBlock& block : pinned_unused_) {
+            page_guard_->forget(address_of(block.memory.get()));
+        }
+    }
     if (options_.pinned == PinnedPolicy::power_of_two) {
         for (PinnedBlock& block : pinned_unused_) {
             pinned_cached_[block.rounded_bytes].push_back(std::move(block.memory));

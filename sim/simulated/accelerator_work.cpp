@@ -241,6 +241,9 @@ void Accelerator::host_access(const void* pointer, std::uint64_t bytes, Access a
         refuse_reentrant(caller);
     }
     const Range range = pinned_range(pointer, bytes, caller);
+    if (page_guard_) {
+        PageGuard::open({address_of(pointer), address_of(pointer) + bytes});
+    }
     const Allocation& allocation = *range.allocation;
     const std::uint64_t id = log_.add(record_of(kind, site, range));
     if (!options_.check_accesses || failure_) {

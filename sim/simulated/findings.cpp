@@ -99,6 +99,41 @@ void Accelerator::find_conflict(FindingKind kind, const Conflict& conflict, std:
                  {"missing", missing}});
 }
 
+void Accelerator::find_unscoped(const PageGuard::HostTouch& touch) {
+    const char* const verb = touch.kind == Kind::read ? "host read" : "host write";
+    if (const Allocation* freed = pinned_memory_.find_freed(touch.address)) {
+        return find_use_after_free(*freed, {verb, {}, "without a scope"});
+    }
+    const Allocation* live = pinned_memory_.find(touch.address);
+    if (live == nullptr || failure_) {
+        return;
+    }
+    // What raced is the touched byte; what is in flight goes on from there.
+    const std::uint64_t begin = touch.address - live->address;
+    const Span span{begin, live->bytes};
+    const auto conflict = touch.kind == Kind::read ? live->shadow.conflict_of_read(span, host_)
+                                                   : live->shadow.conflict_of_write(span, host_);
+    if (!conflict || conflict->bytes.begin != begin) {
+        return;
+    }
+    const std::uint64_t earlier = conflict->earlier.operation;
+    const std::string missing = fmt::format("record on {} -> synchronize", log_.stream(earlier));
+    add_finding(
+        FindingKind::race,
+        fmt::format("\"{}\" bytes {} to {}: {} without a scope is not ordered after {}; "
+                    "missing: {} (memory allocated at {})",
+                    tag_of(*live), with_thousands(begin), with_thousands(conflict->bytes.end), verb,
+                    log_.describe(earlier), missing, format_site(live->site)),
+        {{"operation", verb},
+         {"operation", log_.operation(earlier)},
+         {"site", format_site(log_[earlier].site())},
+         {"tag", tag_of(*live)},
+         {"allocated_at", format_site(live->site)},
+         {"offset_bytes", std::to_string(begin)},
+         {"bytes", std::to_string(conflict->bytes.end - begin)},
+         {"missing", missing}});
+}
+
 void Accelerator::find_unwritten(Span span, std::uint64_t reader, const Allocation& allocation) {
     add_finding(
         FindingKind::uninitialised,
@@ -131,8 +166,9 @@ void Accelerator::find_undeclared(const void* device_pointer) {
 
 void Accelerator::find_use_after_free(const Allocation& freed, const Caller& caller) {
     add_finding(FindingKind::use_after_free,
-                fmt::format("{} ({}) uses \"{}\", freed at {}", caller.text(),
-                            format_site(caller.site), tag_of(freed), format_site(freed.freed_at)),
+                fmt::format("{}{} uses \"{}\", freed at {}", caller.text(),
+                            caller.site.line == 0 ? "" : " (" + format_site(caller.site) + ")",
+                            tag_of(freed), format_site(freed.freed_at)),
                 {{"operation", caller.text()},
                  {"site", format_site(caller.site)},
                  {"tag", tag_of(freed)},

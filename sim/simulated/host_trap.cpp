@@ -84,6 +84,9 @@ void on_fault(int signal_number, siginfo_t* info, void* context) {
     if (listener == nullptr) {
         return hand_on(signal_number, info, context);
     }
+    if (listener->opens(info->si_addr, kind_of(context))) {
+        return;
+    }
     pending_touch = {listener, info->si_addr, kind_of(context)};
     if (touch_exit != nullptr) {
         // The handler is left by a jump, so nobody else takes back the signals that it blocks.

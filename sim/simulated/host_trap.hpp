@@ -12,7 +12,10 @@ class TouchListener {
   public:
     enum class Kind { read, write, touch };  ///< touch: the machine does not say which
 
-    /// Notes the touch and returns it as an exception for the result of the rank that did it.
+    /// Whether the access may be made again: what it met is open now. Called by signal handlers.
+    virtual bool opens(const void* address, Kind kind) noexcept = 0;
+    /// Of an access that may not: notes the touch and returns it as an exception for the result of
+    /// the rank that did it.
     virtual std::exception_ptr host_touched(const void* address, Kind kind) = 0;
 
   protected:

@@ -57,13 +57,13 @@ class Scheduler {
     void run_all();
     /// Throws ReplayDiverged when a record was to be replayed and more should have run.
     void check_replayed() const;
-    /// Calls `begin` once for the work of every operation that is next in its lane and may run.
+    /// Calls `begin` once for every operation that is next in its lane and may run.
     template <class Begin>
     void begin_next(Begin begin) {
         for (Lane& lane : lanes_) {
             if (ready(lane) && lane.begun < lane.executed + 1) {
                 lane.begun = lane.executed + 1;
-                begin(lane.pending.front().work);
+                begin(lane.pending.front());
             }
         }
     }

@@ -64,6 +64,7 @@ TEST_P(SwapAdamWGrid, EqualsDeviceResidentAdamWBitForBitWithoutFindings) {
     on_ranks(1, [&](sim::Communicator& communicator) {
         sim::SimulatedDeviceOptions device;
         device.schedule = GetParam().schedule;
+        device.page_guards = device.schedule == Schedule::latest;
         Trainer trainer(communicator, uneven_model, device);
         {
             SwapAdamW swap(trainer.device(), communicator, three_groups(trainer),

@@ -151,6 +151,13 @@ struct SimulatedDeviceOptions {
     /// Whether each access is checked: findings race, in_flight_reuse, uninitialised and
     /// undeclared_access.
     bool check_accesses = true;
+    /// Whether what the host does to pinned memory without a scope is caught, too (Linux; needs
+    /// check_accesses). From issue until the host is ordered after it, pages that an operation
+    /// writes cannot be touched by the host and those it reads cannot be written. The first access
+    /// to such a page that races is a race finding of the next call, and goes on; system calls that
+    /// are given the page fail with EFAULT. Of memory that the device allocated; not of pages that
+    /// the stand-in for CUDA is told to register, since these hold what is others', too.
+    bool page_guards = false;
     /// Whether memory that holds nothing yet, or nothing any more, is filled with patterns.
     bool poison = true;
     AllocationPolicy allocation = AllocationPolicy::raw;
