@@ -40,7 +40,7 @@ std::byte* map(int file, std::uint64_t bytes, int protection) {
 
 std::uint64_t power_of_two_above(std::uint64_t bytes) {
     std::uint64_t power = arena_bytes_min;
-    while (power < bytes) {
+    while (power < bytes && power < std::uint64_t{1} << 62U) {
         power <<= 1U;
     }
     return power;

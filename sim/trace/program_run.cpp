@@ -1,16 +1,16 @@
 #include "swaplab/sim/device_program.hpp"
 #include "swaplab/sim/error.hpp"
+#include "swaplab/sim/mutant.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <stdexcept>
 
 namespace swaplab::sim {
 namespace {
-
-constexpr std::uint64_t foreign_bytes_max = std::uint64_t{1} << 36U;
 
 [[noreturn]] void fail_as_recorded() {
     throw std::runtime_error("it failed when it was recorded");
@@ -68,17 +68,25 @@ class Player {
 
     void make_memory(const DeviceCall& call) {
         const DeviceCall::Range& range = only(call.writes);
-        if (call.kind == CallKind::deallocate) {
-            return device_.deallocate(pointer(range), stream(call), site(call));
-        }
-        if (call.kind == CallKind::deallocate_pinned) {
-            return device_.deallocate_pinned(pointer(range), site(call));
+        if (call.kind == CallKind::deallocate || call.kind == CallKind::deallocate_pinned) {
+            return give_back(call, range);
         }
         void* memory = call.kind == CallKind::allocate
                            ? device_.allocate(range.bytes, stream(call), name(call), site(call))
                            : device_.allocate_pinned(range.bytes, name(call), site(call));
         if (!call.refused) {
-            memory_.push_back(static_cast<std::byte*>(memory));
+            memory_.push_back({reinterpret_cast<std::uintptr_t>(memory), range.bytes, true});
+        }
+    }
+
+    void give_back(const DeviceCall& call, const DeviceCall::Range& range) {
+        if (call.kind == CallKind::deallocate) {
+            device_.deallocate(pointer(range), stream(call), site(call));
+        } else {
+            device_.deallocate_pinned(pointer(range), site(call));
+        }
+        if (range.memory != DeviceCall::none && range.offset_bytes == 0) {
+            memory_[range.memory].live = false;
         }
     }
 
@@ -118,15 +126,16 @@ class Player {
             return device_.call_host(std::move(function), stream(call), site(call));
         }
         const DeviceCall::Range& to = only(call.writes);
-        void* destination = pointer(to);
-        const void* source = pointer(only(call.reads));
+        const DeviceCall::Range& from = only(call.reads);
         const auto direction = static_cast<CopyDirection>(call.variant);
         if (call.kind == CallKind::copy) {
-            device_.copy_async(destination, source, to.bytes, direction, stream(call), site(call));
-        } else {
-            device_.copy_pageable(destination, source, to.bytes, direction, stream(call),
-                                  site(call));
+            return device_.copy_async(pointer(to), pointer(from), to.bytes, direction, stream(call),
+                                      site(call));
         }
+        const bool to_host = direction == CopyDirection::device_to_host;
+        device_.copy_pageable(to_host ? touchable(to, to.bytes) : pointer(to),
+                              to_host ? pointer(from) : touchable(from, to.bytes), to.bytes,
+                              direction, stream(call), site(call));
     }
 
     void access(const DeviceCall& call) {
@@ -144,16 +153,26 @@ class Player {
         return out;
     }
 
-    /// Memory of nobody is stood in for by some of the host's, which may be read and written.
+    /// Memory of nobody is stood in for by some of the host's.
     [[nodiscard]] std::byte* pointer(const DeviceCall::Range& range) {
+        return range.memory == DeviceCall::none
+                   ? foreign_.data()
+                   : reinterpret_cast<std::byte*>(made(memory_, range.memory, "memory").address +
+                                                  range.offset_bytes);
+    }
+    /// The same where the host may read or write `bytes` of it: also for what was the device's
+    /// memory, and is ordinary memory since. More than a device has is refused by it untouched.
+    [[nodiscard]] std::byte* touchable(const DeviceCall::Range& range, std::uint64_t bytes) {
         if (range.memory != DeviceCall::none) {
-            return made(memory_, range.memory, "memory") + range.offset_bytes;
+            const Memory& memory = made(memory_, range.memory, "memory");
+            const bool is_there = memory.live && range.offset_bytes < memory.bytes;
+            if (is_there || SWAPLAB_MUTANT("trace.freed_is_touched")) {
+                return pointer(range);
+            }
         }
-        if (range.bytes > foreign_bytes_max) {
-            refuse(fmt::format("{} B of foreign memory", range.bytes));
-        }
-        if (foreign_.size() < range.bytes) {
-            foreign_.resize(range.bytes);
+        const std::uint64_t touched = std::min(bytes, device_.memory_info().capacity_bytes);
+        if (foreign_.size() < touched) {
+            foreign_.resize(touched);
         }
         return foreign_.data();
     }
@@ -195,14 +214,44 @@ class Player {
     std::size_t done_ = 0;
     std::vector<StreamRef> streams_;
     std::vector<EventRef> events_;
-    std::vector<std::byte*> memory_;
-    std::vector<std::byte> foreign_;
+    struct Memory {
+        std::uintptr_t address = 0;
+        std::uint64_t bytes = 0;
+        bool live = false;
+    };
+    std::vector<Memory> memory_;
+    std::vector<std::byte> foreign_ = std::vector<std::byte>(1);
 };
 
 }  // namespace
 
 void run_program(const DeviceProgram& program, Device& device) {
     Player(program, device).play();
+}
+
+std::uint64_t most_bytes_held(const DeviceProgram& program) {
+    std::vector<std::uint64_t> sizes;  // 0: given back
+    std::uint64_t now = 0;
+    std::uint64_t most = 0;
+    for (const DeviceCall& call : program.calls) {
+        const bool takes =
+            call.kind == CallKind::allocate || call.kind == CallKind::allocate_pinned;
+        const bool gives =
+            call.kind == CallKind::deallocate || call.kind == CallKind::deallocate_pinned;
+        if (call.writes.size() != 1 || call.refused || !(takes || gives)) {
+            continue;
+        }
+        const DeviceCall::Range& range = call.writes.front();
+        if (takes) {
+            sizes.push_back(range.bytes);
+            now += std::min(range.bytes, std::numeric_limits<std::uint64_t>::max() - now);
+            most = std::max(most, now);
+        } else if (range.memory < sizes.size() && range.offset_bytes == 0) {
+            now -= std::min(now, sizes[range.memory]);
+            sizes[range.memory] = 0;
+        }
+    }
+    return most;
 }
 
 }  // namespace swaplab::sim

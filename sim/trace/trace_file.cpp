@@ -19,6 +19,8 @@ namespace {
 constexpr std::string_view magic = "swaplab trace\n";
 constexpr std::uint64_t version = 2;
 constexpr std::size_t digest_bytes = 8;
+/// More than any machine can address: sums of two never run over.
+constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 47U;
 
 std::uint64_t digest_of(std::span<const std::byte> bytes) {
     RollingDigest digest;
@@ -162,7 +164,7 @@ void put_options(Writer& out, const SimulatedDeviceOptions& options) {
 SimulatedDeviceOptions get_options(Reader& in) {
     SimulatedDeviceOptions options;
     options.rank = static_cast<int>(in.number("the rank", std::numeric_limits<int>::max()));
-    options.capacity_bytes = in.number("the capacity");
+    options.capacity_bytes = in.number("the capacity", memory_bytes_max);
     options.schedule = static_cast<Schedule>(in.number("the schedule", schedule_max));
     options.seed = in.number("the seed");
     options.pct_depth = in.number("the depth");
@@ -273,8 +275,8 @@ class CallReader {
         return in_.list("the ranges of a call", [&] {
             DeviceCall::Range range;
             range.memory = known("a memory", memory_, makes);
-            range.offset_bytes = in_.number("an offset");
-            range.bytes = in_.number("a size");
+            range.offset_bytes = in_.number("an offset", memory_bytes_max);
+            range.bytes = in_.number("a size", memory_bytes_max);
             return range;
         });
     }

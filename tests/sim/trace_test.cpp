@@ -70,6 +70,30 @@ void use_everything(Device& device) {
     device.synchronize(device.default_stream());
 }
 
+void use_everything_twice(Device& device) {
+    for (int i = 0; i < 2; ++i) {
+        const Stream one(device, "one");
+        const Stream blocking(device, "blocking", StreamKind::blocking);
+        const Event done(device);
+        PinnedBuffer host(device, 64, "host");
+        const DeviceBuffer memory(device, 64, one, "memory");
+        std::vector<std::byte> pageable(32);
+        device.copy_async(memory.data(), host.data(), 64, CopyDirection::host_to_device, one);
+        device.copy_pageable(memory.data(), pageable.data(), 32, CopyDirection::host_to_device,
+                             blocking);
+        device.copy_pageable(pageable.data(), memory.data(), 32, CopyDirection::device_to_host,
+                             one);
+        device.launch({"add", {{memory.data(), 64}}, {{memory.data(), 32}}, {}, {}}, one);
+        device.call_host({"note", {}, {{host.data(), 8}}, [] {}}, one);
+        device.record(done, one);
+        device.wait(blocking, done);
+        device.fill_async(memory.data(), std::byte{7}, 64, device.default_stream());
+        device.host_access(host.data(), 8, Access::write);
+        device.synchronize(blocking.ref());
+        device.synchronize(one.ref());
+    }
+}
+
 TEST(Trace, ReplaysEveryKindOfCall) {
     for (const Schedule schedule : {Schedule::fifo, Schedule::random, Schedule::latest}) {
         for (const auto policy :
@@ -146,6 +170,7 @@ TEST(Trace, KnowsWhatBecameOfWhatIsLeftOpen) {
     for (const Schedule schedule : {Schedule::random, Schedule::pct, Schedule::chosen}) {
         for (std::uint64_t seed = 1; seed <= 20; ++seed) {
             SimulatedDeviceOptions options = with(schedule, seed);
+            options.poison = false;
             options.allocation = AllocationPolicy::stream_ordered;
             options.capacity_bytes = 1U << 30U;
             Rng rng(seed);
@@ -286,6 +311,72 @@ TEST(TraceFile, ChangedOnPurposeIsReadOrRefused) {
         }
     }
     EXPECT_GT(read, 100);
+}
+
+TEST(TraceFile, ChangedOnPurposeRunsOrIsRefused) {
+    Rng rng(2);
+    int ran = 0;
+    int refused = 0;
+    for (const auto policy :
+         {AllocationPolicy::raw, AllocationPolicy::caching, AllocationPolicy::stream_ordered}) {
+        SimulatedDeviceOptions options = with(Schedule::random, 3);
+        options.allocation = policy;
+        options.capacity_bytes = 1U << 25U;
+        const auto bytes = encode(recorded(options, use_everything_twice));
+        for (int i = 0; i < 4000; ++i) {
+            auto changed = bytes;
+            for (std::uint64_t flips = 1 + rng.below(4); flips > 0; --flips) {
+                changed[rng.below(changed.size())] = static_cast<std::byte>(rng.below(256));
+            }
+            try {
+                const DeviceTrace trace = decode_trace(sealed(std::move(changed)));
+                if (most_bytes_held(trace.program) <= 1U << 26U) {
+                    static_cast<void>(replay(trace));
+                    ++ran;
+                }
+            } catch (const Error& error) {
+                ASSERT_NE(error.message(), std::string());
+                ++refused;
+            }
+        }
+    }
+    EXPECT_GT(ran, 100);
+    EXPECT_GT(refused, 100);
+}
+
+// Ordinary memory may lie where pinned memory was: the replay must not read there.
+TEST(Trace, OfFreedPinnedMemoryThatIsOrdinarySinceRunsAgain) {
+    DeviceTrace trace = recorded(with(Schedule::fifo), [](Device& device) {
+        const Stream one(device, "one");
+        const DeviceBuffer memory(device, 1U << 16U, one, "memory");
+        device.synchronize(one.ref());
+        { const PinnedBuffer gone(device, 1U << 24U, "gone"); }
+        std::vector<std::byte> pageable(1U << 16U);
+        device.copy_pageable(memory.data(), pageable.data(), pageable.size(),
+                             CopyDirection::host_to_device, one);
+        device.copy_pageable(pageable.data(), memory.data(), pageable.size(),
+                             CopyDirection::device_to_host, one);
+    });
+    for (DeviceCall& call : trace.program.calls) {
+        if (call.kind == CallKind::copy_pageable) {
+            const bool up =
+                call.variant == static_cast<std::uint8_t>(CopyDirection::host_to_device);
+            (up ? call.reads : call.writes).front().memory = 1;
+        }
+    }
+    EXPECT_EQ(replay(trace)->execution_digest(), trace.digest);
+}
+
+TEST(Trace, TellsTheMostBytesThatItHolds) {
+    const DeviceTrace trace = recorded(with(Schedule::fifo), [](Device& device) {
+        const Stream one(device, "one");
+        const PinnedBuffer pinned(device, 10, "pinned");
+        for (const std::uint64_t bytes : {100U, 300U, 200U}) {
+            const DeviceBuffer memory(device, bytes, one, "memory");
+        }
+        EXPECT_THROW(DeviceBuffer(device, 1U << 21U, one, "too large"), OutOfDeviceMemory);
+    });
+    EXPECT_EQ(most_bytes_held(trace.program), 310U);
 }
 
 TEST(TraceFile, OfAnotherVersionSaysWhichItIs) {

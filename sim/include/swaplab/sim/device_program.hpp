@@ -81,4 +81,7 @@ struct DeviceProgram {
 /// when it was recorded.
 void run_program(const DeviceProgram& program, Device& device);
 
+/// Device and pinned memory that its calls hold at once, at the most; as asked for.
+[[nodiscard]] std::uint64_t most_bytes_held(const DeviceProgram& program);
+
 }  // namespace swaplab::sim
