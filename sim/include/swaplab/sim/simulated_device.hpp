@@ -207,7 +207,8 @@ class SimulatedDevice : public Device {
     [[nodiscard]] virtual DevicePeak worst_peak(Size size = Size::requested,
                                                 IssuePoint begin = {}) const = 0;
     /// Everything issued since construction and its order, for timeline(); operations are numbered
-    /// as in trace(). What the host does itself is not ordered there: it takes no time.
+    /// as in trace(). What the host does itself takes no time there, and comes after what it had
+    /// waited for.
     [[nodiscard]] virtual TimedGraph timed_graph() const = 0;
     /// End of use: records leaks, pending work and events that nothing ever waited for as findings.
     /// Nothing may be called afterwards but the const members and deallocations.
