@@ -70,9 +70,10 @@ struct Checkpoint::OpenItem {
     StoredPayload payload;
 };
 
-Checkpoint::Checkpoint(Storage& storage, std::string directory)
+Checkpoint::Checkpoint(Storage& storage, std::string directory, Checksums checksums)
     : storage_(&storage),
       directory_(std::move(directory)),
+      checksums_(checksums),
       metadata_(read_metadata(storage, directory_)) {
     for (std::size_t i = 0; i < metadata_.entries.size(); ++i) {
         by_key_.emplace(metadata_.entries[i].key, i);
@@ -154,6 +155,7 @@ Checkpoint::OpenItem& Checkpoint::item(const std::string& key, const StoredChunk
         auto opened = std::make_shared<OpenItem>();
         opened->payload.tensor = read_stored_tensor(archive);
         opened->payload.item_offset = stored.offset_bytes;
+        opened->payload.compared = checksums_ == Checksums::compared;
         return *items_.emplace(place, std::move(opened)).first->second;
     } catch (const FormatError& error) {
         throw corrupt(
@@ -164,7 +166,7 @@ Checkpoint::OpenItem& Checkpoint::item(const std::string& key, const StoredChunk
 
 ItemHeader Checkpoint::read_header(const std::string& key, const StoredChunk& chunk) {
     const StoredTensor& tensor = item(key, chunk).payload.tensor;
-    return {tensor.dtype, tensor.shape, tensor.record_bytes};
+    return {tensor.dtype, tensor.shape, tensor.record_bytes, tensor.record_offset};
 }
 
 std::uint64_t Checkpoint::read_present(const std::string& key, const Box& box,

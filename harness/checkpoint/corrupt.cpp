@@ -6,7 +6,26 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace swaplab::harness {
+namespace {
+
+/// Of keys as TrainEngine writes them: model.FQN, optimizer.state.FQN.KEY; else empty.
+std::string parameter_of(std::string_view key) {
+    constexpr std::string_view model = "model.";
+    constexpr std::string_view state = "optimizer.state.";
+    if (key.starts_with(model)) {
+        return std::string(key.substr(model.size()));
+    }
+    if (!key.starts_with(state)) {
+        return "";
+    }
+    key.remove_prefix(state.size());
+    return std::string(key.substr(0, key.rfind('.')));
+}
+
+}  // namespace
 
 CheckpointCorrupt corrupt(const CorruptPlace& place, const std::string& expected,
                           const std::string& found) {
@@ -20,6 +39,9 @@ CheckpointCorrupt corrupt(const CorruptPlace& place, const std::string& expected
     if (!place.key.empty()) {
         where = fmt::format("{} ({})", place.key, where);
         fields.push_back({"key", place.key});
+        if (const std::string parameter = parameter_of(place.key); !parameter.empty()) {
+            fields.push_back({"parameter", parameter});
+        }
     }
     fields.push_back({"expected", expected});
     fields.push_back({"found", found});

@@ -22,6 +22,7 @@ struct ChecksumProgress {
 struct StoredPayload {
     StoredTensor tensor;
     std::uint64_t item_offset = 0;  ///< of the item in its file
+    bool compared = true;           ///< with its checksum, once it was read
     ChecksumProgress progress;
 };
 

@@ -29,9 +29,9 @@ std::vector<std::string> missing_directories(Storage& storage, std::string path)
 }  // namespace
 
 Publisher::Publisher(Storage& storage, std::string_view directory)
-    : storage_(storage),
-      directory_(normal_path(directory)),
-      incomplete_(directory_ + ".incomplete") {}
+    : incomplete_(normal_path(directory) + ".incomplete"),
+      storage_(storage),
+      directory_(normal_path(directory)) {}
 
 void Publisher::require_replaceable() {
     for (const DirectoryEntry& entry : storage_.list(directory_)) {
@@ -44,7 +44,10 @@ void Publisher::require_replaceable() {
     }
 }
 
-void Publisher::prepare() {
+void Publisher::prepare(int rank) {
+    if (rank != 0) {
+        return;
+    }
     replaces_ = storage_.exists(directory_);
     if (replaces_) {
         require_replaceable();
@@ -57,6 +60,13 @@ void Publisher::prepare() {
     for (const std::string& path : created) {
         storage_.sync_directory(parent_of(path));
     }
+}
+
+void Publisher::finish(WritableFile& file) {
+    if (!SWAPLAB_MUTANT("save.no_file_sync")) {
+        file.sync();
+    }
+    file.close();
 }
 
 void Publisher::write_metadata(std::string_view metadata) {

@@ -46,7 +46,8 @@ class Saver {
           storage_(storage),
           options_(options),
           tree_(tree),
-          publisher_(storage, directory) {}
+          publisher_(options.make_publisher ? options.make_publisher(storage, directory)
+                                            : std::make_unique<Publisher>(storage, directory)) {}
 
     SaveReport run() {
         make_plan();
@@ -55,12 +56,16 @@ class Saver {
             kept_ = deduplicate(plans_, options_.dedup_to_lowest_rank);
             global_ = make_global_plan(plans_, kept_);
         });
-        agree("prepare", [&] {
-            replaces_ = storage_.exists(publisher_.directory());
-            if (is_first()) {
-                explained([&] { publisher_.prepare(); });
-            }
-        });
+        const auto prepare = [&] {
+            replaces_ = storage_.exists(publisher_->directory());
+            explained([&] { publisher_->prepare(communicator_.rank()); });
+        };
+        if (publisher_->prepares_alone()) {
+            prepare();
+            communicator_.barrier();
+        } else {
+            agree("prepare", prepare);
+        }
         std::vector<StoredItem> mine;
         agree("write", [&] {
             begin("stage");
@@ -74,7 +79,7 @@ class Saver {
         });
         agree("publish", [&] {
             if (is_first()) {
-                explained([&] { publisher_.publish(encoded_metadata_); });
+                explained([&] { publisher_->publish(encoded_metadata_); });
             }
         });
         return report;
@@ -88,7 +93,7 @@ class Saver {
 
     /// Names the directory, too: ranks that save into different ones never agree.
     [[nodiscard]] std::string purpose(const std::string& phase) const {
-        return "save_checkpoint of " + publisher_.directory() + ": " + phase;
+        return "save_checkpoint of " + publisher_->directory() + ": " + phase;
     }
     void agree(const std::string& phase, const std::function<void()>& work,
                sim::CallSite site = sim::CallSite::here()) const {
@@ -170,17 +175,17 @@ class Saver {
         try {
             work();
         } catch (const StorageError& error) {
-            const std::string old = replaces_ ? publisher_.directory() + " is untouched"
+            const std::string old = replaces_ ? publisher_->directory() + " is untouched"
                                               : "nothing appeared under that name";
             const std::string text = fmt::format(
                 "saving {} failed on rank {}: {}\n  the save needs about {}; {}\n  do  save again; "
                 "or remove {}",
-                publisher_.directory(), communicator_.rank(), error.what(),
-                sim::format_bytes(needed_bytes()), old, publisher_.incomplete());
+                publisher_->directory(), communicator_.rank(), error.what(),
+                sim::format_bytes(needed_bytes()), old, publisher_->incomplete());
             sim::ErrorFields fields = error.fields();
             fields.push_back({"rank", fmt::format("rank {}", communicator_.rank())});
             fields.push_back({"needed_bytes", std::to_string(needed_bytes())});
-            fields.push_back({"left_behind", publisher_.incomplete()});
+            fields.push_back({"left_behind", publisher_->incomplete()});
             throw StorageError(text, std::move(fields));
         }
     }
@@ -189,7 +194,7 @@ class Saver {
     std::vector<StoredItem> write_file() {
         const std::string name = fmt::format("__{}_0.distcp", communicator_.rank());
         const std::unique_ptr<WritableFile> file =
-            storage_.create(join_path(publisher_.incomplete(), name));
+            storage_.create(join_path(publisher_->incomplete(), name));
         BlockWriter out(*file, options_.chunk_bytes);
         const std::vector<PlannedItem>& planned = global_.by_rank[rank()];
         std::vector<StoredItem> items(planned.size());
@@ -211,10 +216,7 @@ class Saver {
             }
         }
         out.flush();
-        if (!SWAPLAB_MUTANT("save.no_file_sync")) {
-            file->sync();
-        }
-        file->close();
+        publisher_->finish(*file);
         return items;
     }
 
@@ -235,7 +237,7 @@ class Saver {
                 report.bytes += items[i].length_bytes;
             }
         }
-        Metadata metadata{global_.entries, global_.state_dict_order, publisher_.directory(), "",
+        Metadata metadata{global_.entries, global_.state_dict_order, publisher_->directory(), "",
                           std::nullopt};
         metadata.save_id = save_id_of(metadata);
         encoded_metadata_ = encode_metadata(metadata);
@@ -248,7 +250,7 @@ class Saver {
     Storage& storage_;
     const SaveOptions& options_;
     const optim::Value& tree_;
-    Publisher publisher_;
+    std::unique_ptr<Publisher> publisher_;
     std::vector<Leaf> leaves_;
     bool replaces_ = false;
     std::vector<std::size_t> leaf_of_position_;

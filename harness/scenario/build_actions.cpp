@@ -372,17 +372,57 @@ class ActionBuilder {
                                "the name of a file in the directory is expected, \".metadata\"");
         }
         step.remove = flag_or(table, "delete", false);
-        if (const Node* truncate = table.find("truncate")) {
-            Diagnostics reported_already;
-            const auto amount =
-                read_amount(*truncate, AmountOf::bytes, "truncate", reported_already);
-            step.truncate_bytes =
-                static_cast<std::uint64_t>(amount ? amount->value({}).value_or(0) : 0);
+        step.zero = flag_or(table, "zero", false);
+        step.truncate_bytes = plain_bytes(table, "truncate");
+        step.extend_bytes = plain_bytes(table, "extend");
+        if (const Node* flip = table.find("flip")) {
+            step.flip_offset = static_cast<std::uint64_t>(flip->integer);
         }
-        if (step.remove == step.truncate_bytes.has_value()) {
-            diagnostics_.error("missing-key", table.at, "damage has one of truncate and delete");
+        step.copy_from = text_or(table, "copy_from", "");
+        if (!step.copy_from.empty()) {
+            const StoryNames::Saved* other = saved_as(step.copy_from, table.place_of("copy_from"));
+            if (other != nullptr && (other->via != Via::dcp || step.copy_from == step.in)) {
+                diagnostics_.error("bad-value", table.place_of("copy_from"),
+                                   "another save or checkpoint in a directory is expected");
+            }
         }
+        check_damage(step, table);
         return step;
+    }
+
+    std::optional<std::uint64_t> plain_bytes(const Node& table, const char* key) {
+        const Node* node = table.find(key);
+        if (node == nullptr) {
+            return std::nullopt;
+        }
+        Diagnostics reported_already;
+        const auto amount = read_amount(*node, AmountOf::bytes, key, reported_already);
+        const std::int64_t bytes = amount ? amount->value({}).value_or(-1) : 0;
+        constexpr std::int64_t most_bytes = std::int64_t{1} << 30U;
+        if (bytes < 0 || bytes > most_bytes || (amount && amount->derived())) {
+            diagnostics_.error("bad-amount", node->at,
+                               fmt::format("{} takes plain bytes, at most 1 GiB", key));
+        }
+        return static_cast<std::uint64_t>(std::max<std::int64_t>(bytes, 0));
+    }
+
+    void check_damage(const DamageStep& step, const Node& table) {
+        const int changes = (step.truncate_bytes ? 1 : 0) + (step.remove ? 1 : 0) +
+                            (step.flip_offset ? 1 : 0) + (step.zero ? 1 : 0) +
+                            (step.extend_bytes ? 1 : 0) + (step.copy_from.empty() ? 0 : 1);
+        if (changes != 1) {
+            diagnostics_.error(
+                "missing-key", table.at,
+                "damage has exactly one of truncate, delete, flip, zero, extend, copy_from");
+        }
+        if (step.file.empty() && (step.extend_bytes || !step.copy_from.empty())) {
+            diagnostics_.error("bad-value", table.at,
+                               "extend and copy_from are of a whole file: give its name, file");
+        }
+        if (step.extend_bytes == std::uint64_t{0}) {
+            diagnostics_.error("bad-amount", table.place_of("extend"),
+                               "extend takes a number of bytes above 0");
+        }
     }
 
     Action hold(const Node& table) {
@@ -401,6 +441,12 @@ class ActionBuilder {
         if (!step.bytes.derived() && step.bytes.value({}).value_or(0) <= 0) {
             diagnostics_.error("bad-amount", table.place_of("bytes"),
                                "hold takes a number of bytes above 0");
+        }
+        step.outside_pool = flag_or(table, "outside_pool", false);
+        if (step.outside_pool && step.memory != sim::MemoryKind::device) {
+            diagnostics_.error("bad-value", table.place_of("outside_pool"),
+                               "outside_pool is of device memory: pinned and host memory is not "
+                               "taken from its pool");
         }
         const auto same = std::find(names_.held.begin(), names_.held.end(), step.name);
         if (same != names_.held.end()) {

@@ -8,8 +8,8 @@
 
 namespace swaplab::harness::scenario {
 
-void HeldMemory::hold(const HoldStep& step, const UnitValues& units, sim::Device& device,
-                      sim::StreamRef stream) {
+void HeldMemory::hold(const HoldStep& step, const UnitValues& units, sim::SimulatedDevice& device,
+                      sim::Device& faulty, sim::StreamRef stream) {
     const std::int64_t amount = step.bytes.value(units).value_or(0);
     if (amount <= 0) {
         throw sim::ArgumentError(
@@ -19,12 +19,14 @@ void HeldMemory::hold(const HoldStep& step, const UnitValues& units, sim::Device
     }
     const auto bytes = static_cast<std::uint64_t>(amount);
     Buffers buffers;
-    if (step.memory == sim::MemoryKind::device) {
-        buffers.device = sim::DeviceBuffer(device, bytes, stream, step.name);
+    if (step.outside_pool) {
+        buffers.outside = std::make_unique<Outside>(device, bytes, stream, step.name);
+    } else if (step.memory == sim::MemoryKind::device) {
+        buffers.device = sim::DeviceBuffer(faulty, bytes, stream, step.name);
     } else if (step.memory == sim::MemoryKind::pinned) {
-        buffers.pinned = sim::PinnedBuffer(device, bytes, step.name);
+        buffers.pinned = sim::PinnedBuffer(faulty, bytes, step.name);
     } else {
-        buffers.host = sim::HostBuffer(device, bytes, step.name);
+        buffers.host = sim::HostBuffer(faulty, bytes, step.name);
     }
     held_.insert_or_assign(step.name, std::move(buffers));
 }

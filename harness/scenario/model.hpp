@@ -164,8 +164,13 @@ struct DamageStep {
     std::string file;   ///< or
     std::string param;  ///< the file that holds this tensor
     std::string key;    ///< empty: the parameter itself
+    /// Exactly one of these.
     std::optional<std::uint64_t> truncate_bytes;
     bool remove = false;
+    std::optional<std::uint64_t> flip_offset;  ///< of the byte one bit of which turns over
+    bool zero = false;
+    std::optional<std::uint64_t> extend_bytes;
+    std::string copy_from;  ///< a save or checkpoint
     friend bool operator==(const DamageStep&, const DamageStep&) = default;
 };
 
@@ -173,6 +178,7 @@ struct DamageStep {
 struct HoldStep {
     std::string name;
     sim::MemoryKind memory = sim::MemoryKind::device;
+    bool outside_pool = false;  ///< device memory that no allocator here hands out
     Amount bytes;
     friend bool operator==(const HoldStep&, const HoldStep&) = default;
 };

@@ -48,20 +48,16 @@ Bytes2 peak_of(const sim::MemoryLedger::Window& window, sim::MemoryKind kind,
             static_cast<std::int64_t>(window.peak(kind, sim::Size::rounded, lifetime))};
 }
 
-/// What the allocators of device and pinned memory hold.
-std::array<Bytes2, 2> reserved_of(const sim::SimulatedDevice& device) {
-    const sim::AllocatorStats stats = device.allocator_stats();
-    const auto both = [](std::uint64_t bytes) {
-        return Bytes2{static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(bytes)};
-    };
-    return {both(stats.reserved.now), both(stats.pinned_reserved.now)};
+Bytes2 both_sizes(std::uint64_t bytes) {
+    return {static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(bytes)};
 }
 
-void begin_memory(StepRecord& record, const sim::SimulatedDevice& device) {
+void begin_memory(StepRecord& record, sim::SimulatedDevice& device) {
     const sim::MemoryLedger& ledger = device.ledger();
-    const auto reserved = reserved_of(device);
-    record.reserved[0].before = reserved[0];
-    record.reserved[1].before = reserved[1];
+    device.restart_reserved_peaks();
+    const sim::AllocatorStats stats = device.allocator_stats();
+    record.reserved[0].before = both_sizes(stats.reserved.now);
+    record.reserved[1].before = both_sizes(stats.pinned_reserved.now);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
         record.memory[i].before = now_of(ledger, kinds[i]);
         record.memory[i].tags_before = tags_of(ledger.by_tag(kinds[i]));
@@ -72,9 +68,11 @@ void begin_memory(StepRecord& record, const sim::SimulatedDevice& device) {
 void end_memory(StepRecord& record, const sim::SimulatedDevice& device,
                 const sim::MemoryLedger::Window& window) {
     const sim::MemoryLedger& ledger = device.ledger();
-    const auto reserved = reserved_of(device);
-    record.reserved[0].now = reserved[0];
-    record.reserved[1].now = reserved[1];
+    const sim::AllocatorStats stats = device.allocator_stats();
+    record.reserved[0].peak = both_sizes(stats.reserved.peak);
+    record.reserved[0].now = both_sizes(stats.reserved.now);
+    record.reserved[1].peak = both_sizes(stats.pinned_reserved.peak);
+    record.reserved[1].now = both_sizes(stats.pinned_reserved.now);
     for (std::size_t i = 0; i < kinds.size(); ++i) {
         MemoryFigures& charged = record.memory[i];
         charged.peak = peak_of(window, kinds[i]);
@@ -378,7 +376,7 @@ void RankPlayer::perform(const Step& step) {
             damage_directory(*stage_.storage, *damage);
         }
     } else if (const auto* hold = std::get_if<HoldStep>(&step.action)) {
-        held_.hold(*hold, unit_values(step.after, rank_, {}), *faulty_, stream_->ref());
+        held_.hold(*hold, unit_values(step.after, rank_, {}), *device_, *faulty_, stream_->ref());
     } else if (const auto* release = std::get_if<ReleaseStep>(&step.action)) {
         held_.release(release->name);
     }
@@ -464,8 +462,9 @@ TrainEngine& RankPlayer::engine(Checks checks) {
                      {"reason", "injected"}});
             }
         };
-        found = std::make_unique<TrainEngine>(*faulty_, *communicator_, storage_, params_,
-                                              *optimizer_, options);
+        found = std::make_unique<TrainEngine>(
+            *faulty_, *communicator_, storage_, params_, *optimizer_,
+            specimen_engine(std::move(options), stage_.run->which.defects));
     }
     return *found;
 }

@@ -158,7 +158,16 @@ void edit_directory(Storage& storage, const EditStep& step) {
     save_checkpoint(solo, storage, step.in, tree);
 }
 
-std::string file_of_item(Checkpoint& checkpoint, const DamageStep& step, std::uint64_t& offset) {
+/// A place in a file of a checkpoint.
+struct Place {
+    std::string file;
+    std::uint64_t item_offset = 0;
+    std::uint64_t payload_offset = 0;            ///< of what flip and zero mean
+    std::optional<std::uint64_t> payload_bytes;  ///< none: to the end of the file
+};
+
+Place place_of_item(Storage& storage, const DamageStep& step) {
+    Checkpoint checkpoint(storage, step.in);
     const std::string key = step.key.empty()
                                 ? "model." + step.param
                                 : fmt::format("optimizer.state.{}.{}", step.param, step.key);
@@ -167,12 +176,27 @@ std::string file_of_item(Checkpoint& checkpoint, const DamageStep& step, std::ui
     for (const StoredChunk& chunk :
          tensor != nullptr ? tensor->chunks : std::vector<StoredChunk>{}) {
         if (chunk.stored) {
-            offset = chunk.stored->offset_bytes;
-            return chunk.stored->relative_path;
+            const ItemHeader header = checkpoint.read_header(key, chunk);
+            const std::uint64_t item = chunk.stored->offset_bytes;
+            return {chunk.stored->relative_path, item, item + header.payload_offset_bytes,
+                    header.payload_bytes};
         }
     }
     throw sim::ArgumentError(fmt::format("damage: {} stores no {}", step.in, key),
                              {{"operation", "damage"}, {"file", step.in}, {"key", key}});
+}
+
+/// One bit of the byte at `offset` of `bytes` turns over.
+void flip_bit(std::span<std::byte> bytes, std::uint64_t offset, const DamageStep& step) {
+    if (offset >= bytes.size()) {
+        throw sim::ArgumentError(
+            fmt::format("damage of {}: flip = {}: there are {} B", step.in, offset, bytes.size()),
+            {{"operation", "damage"},
+             {"file", step.in},
+             {"expected", fmt::format("below {}", bytes.size())},
+             {"found", std::to_string(offset)}});
+    }
+    bytes[offset] ^= std::byte{0x40};
 }
 
 }  // namespace
@@ -202,19 +226,26 @@ void edit_saved(Saves& saves, Storage& storage, const EditStep& step, int rank) 
 }
 
 void damage_directory(Storage& storage, const DamageStep& step) {
-    std::uint64_t item_offset = 0;
-    std::string file = step.file;
-    if (file.empty()) {
-        Checkpoint checkpoint(storage, step.in);
-        file = file_of_item(checkpoint, step, item_offset);
-    }
-    const std::string path = step.in + "/" + file;
+    const Place place =
+        step.file.empty() ? place_of_item(storage, step) : Place{step.file, 0, 0, std::nullopt};
+    const std::string path = step.in + "/" + place.file;
     if (step.remove) {
         storage.remove(path);
         return;
     }
-    std::vector<std::byte> bytes = read_file(storage, path);
-    bytes.resize(std::min<std::size_t>(bytes.size(), item_offset + *step.truncate_bytes));
+    std::vector<std::byte> bytes =
+        read_file(storage, step.copy_from.empty() ? path : step.copy_from + "/" + place.file);
+    const std::span<std::byte> payload = std::span(bytes).subspan(
+        place.payload_offset, place.payload_bytes.value_or(bytes.size() - place.payload_offset));
+    if (step.flip_offset) {
+        flip_bit(payload, *step.flip_offset, step);
+    } else if (step.zero) {
+        std::fill(payload.begin(), payload.end(), std::byte{0});
+    } else if (step.extend_bytes) {
+        bytes.resize(bytes.size() + *step.extend_bytes);
+    } else if (step.truncate_bytes) {
+        bytes.resize(std::min<std::size_t>(bytes.size(), place.item_offset + *step.truncate_bytes));
+    }
     write_file(storage, path, bytes);
 }
 

@@ -232,15 +232,16 @@ std::vector<Section> change_sections() {
           {"key", Type::word, 1, "exp_avg|exp_avg_sq|max_exp_avg_sq|step", "the parameter", ""},
           {"truncate", Type::bytes, 1, "", "", "what stays of the file, or of the item"},
           {"delete", Type::flag, 1, "", "", "the file"},
-          {"flip", Type::count, 2, "", "", ""},
-          {"zero", Type::flag, 2, "", "", ""},
-          {"extend", Type::bytes, 2, "", "", ""},
-          {"copy_from", Type::text, 2, "", "", ""}}},
+          {"flip", Type::count, 1, "", "", "offset of the byte a bit of which turns over"},
+          {"zero", Type::flag, 1, "", "", "every byte of the file, or of the payload"},
+          {"extend", Type::bytes, 1, "", "", "zeroes after the end of the file"},
+          {"copy_from", Type::text, 1, "", "", "a save or checkpoint: its file of that name"}}},
         {"step.hold",
          {{"name", Type::text, 1, "", "", "for release, and tag in the ledger (required)"},
           {"bytes", Type::bytes, 1, "", "", "on each rank (required)"},
           {"memory", Type::word, 1, "device|pinned|host", "\"device\"", ""},
-          {"outside_pool", Type::flag, 2, "", "", ""}}},
+          {"outside_pool", Type::flag, 1, "", "false",
+           "of device memory: taken from the device itself, as libraries do"}}},
         {"step.repeat",
          {{"rounds", Type::count, 1, "", "", "how many, from 2 on (required)"},
           {"do", Type::free, 1, "", "", "steps of a round (required)"}}},
@@ -308,8 +309,8 @@ std::vector<Word> reserved_words() {
         {"now", Type::figure, 1, "", "", "after"},
         {"kept", Type::figure, 1, "", "", "after - before"},
         {"slope", Type::figure, 1, "", "", "of repeat: largest growth in a round after the 1st"},
-        {"peak", Type::figure, 2, "", "", ""},
-        {"rise", Type::figure, 2, "", "", ""}};
+        {"peak", Type::figure, 1, "", "", "highest during the step"},
+        {"rise", Type::figure, 1, "", "", "peak - before"}};
 }
 
 Section memory_section(const char* name) {

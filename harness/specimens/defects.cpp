@@ -136,6 +136,19 @@ constexpr std::array copies_in_step{
                "MindSpeed, AdamWSwap: the download stream does not wait for the compute stream"},
 };
 
+/// The engine that saves and loads.
+constexpr std::array engine_parts{
+    DefectInfo{"unchecked_read",
+               "a load does not compare what it reads with the checksums that were written with it",
+               "PyTorch 2.8: its zip reader is built without CRC-32 checks", DefectPart::engine},
+    DefectInfo{"exists_check_on_rank_0",
+               "a save writes into the directory itself, and rank 0 alone refuses one that exists",
+               "NVIDIA-NeMo/Automodel#3254", DefectPart::engine},
+    DefectInfo{"sync_skipped",
+               "a save gives its files their name before their bytes are on the disk",
+               "PyTorch 2.8, FileSystemWriter(sync_files = False)", DefectPart::engine},
+};
+
 }  // namespace
 
 const std::vector<DefectInfo>& defects() {
@@ -144,7 +157,8 @@ const std::vector<DefectInfo>& defects() {
         for (const std::span<const DefectInfo> part :
              {std::span<const DefectInfo>(buffers), std::span<const DefectInfo>(lost_state),
               std::span<const DefectInfo>(taken_on_trust),
-              std::span<const DefectInfo>(copies_in_step)}) {
+              std::span<const DefectInfo>(copies_in_step),
+              std::span<const DefectInfo>(engine_parts)}) {
             joined.insert(joined.end(), part.begin(), part.end());
         }
         return joined;
@@ -164,7 +178,7 @@ DefectSet::DefectSet(const std::vector<std::string>& names) {
                     name, nearest_to(name)),
                 {{"found", name}, {"nearest", std::string(nearest_to(name))}});
         }
-        bits_ |= 1U << static_cast<unsigned>(found - all.begin());
+        bits_ |= std::uint64_t{1} << static_cast<unsigned>(found - all.begin());
     }
 }
 

@@ -39,6 +39,9 @@ enum class Defect : std::uint8_t {
     slots_unordered,
     frees_unwaited,
     download_unwaited,
+    unchecked_read,
+    exists_check_on_rank_0,
+    sync_skipped,
 };
 
 /// A set of defects.
@@ -48,11 +51,11 @@ class DefectSet {
     explicit DefectSet(const std::vector<std::string>& names);
 
     [[nodiscard]] bool has(Defect defect) const noexcept {
-        return (bits_ & (1U << static_cast<unsigned>(defect))) != 0;
+        return (bits_ & (std::uint64_t{1} << static_cast<unsigned>(defect))) != 0;
     }
 
   private:
-    std::uint32_t bits_ = 0;
+    std::uint64_t bits_ = 0;
 };
 
 }  // namespace swaplab::harness

@@ -100,6 +100,7 @@ SaveReport TrainEngine::save_dcp(const std::string& directory, const SaveRequest
     SaveOptions save;
     save.chunk_bytes = options_.chunk_bytes;
     save.on_phase = options_.on_phase;
+    save.make_publisher = options_.make_publisher;
     return save_checkpoint(*communicator_, *storage_, directory, tree, save);
 }
 
@@ -125,7 +126,7 @@ void TrainEngine::load_dcp(const std::string& directory, const LoadRequest& requ
     load.wants_state = request.optimizer && (request.load_states || request.load_args);
     sim::agree(*communicator_, load.purpose("plan"), [&] {
         enter("plan");
-        load.checkpoint.emplace(*storage_, directory);
+        load.checkpoint.emplace(*storage_, directory, options_.checksums);
         load.reader.emplace(*load.checkpoint, options_.checks);
         if (request.model) {
             load.model.emplace(*device_, model_, *load.reader, options_.chunk_bytes);

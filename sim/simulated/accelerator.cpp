@@ -119,9 +119,8 @@ Accelerator::Accelerator(const SimulatedDeviceOptions& options)
 Accelerator::~Accelerator() = default;
 
 MemoryInfo Accelerator::memory_info() const {
-    const std::uint64_t reserved_bytes =
-        pool_ ? pool_->reserved_bytes() : ledger_.now(MemoryKind::device, Size::rounded);
-    return {options_.capacity_bytes, options_.capacity_bytes - reserved_bytes, reserved_bytes};
+    const std::uint64_t taken_bytes = reserved_bytes() + outside_bytes_;
+    return {options_.capacity_bytes, options_.capacity_bytes - taken_bytes, taken_bytes};
 }
 
 const std::byte* Accelerator::inspect(const void* device_pointer) const {

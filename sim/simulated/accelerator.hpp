@@ -44,6 +44,8 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
 
     void* allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
                    CallSite site) override;
+    void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                                CallSite site) override;
     void deallocate(void* pointer, StreamRef stream, CallSite site) noexcept override;
     void* allocate_pinned(std::uint64_t bytes, std::string_view tag, CallSite site) override;
     /// Counts whole pages of the caller's own memory as pinned until deallocate_pinned(), which
@@ -81,6 +83,7 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
         return log_.trace();
     }
     [[nodiscard]] AllocatorStats allocator_stats() const noexcept override;
+    void restart_reserved_peaks() noexcept override;
     [[nodiscard]] std::uint64_t execution_digest() const noexcept override {
         return scheduler_.digest();
     }
@@ -172,6 +175,12 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     [[nodiscard]] StreamState open(NameId name, StreamKind kind);
     [[nodiscard]] Region take_region(const Request& request, StreamState& stream);
     [[nodiscard]] Region take_from_pool(const Request& request, StreamState& stream);
+    [[nodiscard]] Region take_outside(const Request& request, StreamState& stream);
+    [[nodiscard]] std::uint64_t reserved_bytes() const noexcept;
+    [[nodiscard]] void* begin_allocation(const Request& request, StreamState& stream, Region region,
+                                         bool outside);
+    [[nodiscard]] StreamState& stream_to_allocate_on(std::uint64_t bytes, StreamRef stream,
+                                                     const Caller& caller);
     [[nodiscard]] std::optional<SegmentPool::Region> take_cached(const SegmentPool::Wish& wish,
                                                                  CallSite site);
     [[nodiscard]] std::optional<SegmentPool::Region> take_ordered(const SegmentPool::Wish& wish,
@@ -269,7 +278,8 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     std::optional<SegmentPool> pool_;  ///< of policies that are not raw
     std::vector<Deferred> deferred_;
     std::uint64_t deferred_bytes_ = 0;
-    AllocatorStats stats_;  ///< what is counted here and nowhere else
+    std::uint64_t outside_bytes_ = 0;  ///< beside the pool
+    AllocatorStats stats_;             ///< what is counted here and nowhere else
     std::uint64_t streams_opened_ = 0;
     OperationLog log_;
     Scheduler scheduler_;

@@ -32,7 +32,7 @@ void Accelerator::run_out(const Request& request, const StreamState& stream) con
     report.capacity_bytes = options_.capacity_bytes;
     report.site = request.site;
     if (pool_) {
-        report.reserved_bytes = pool_->reserved_bytes();
+        report.reserved_bytes = pool_->reserved_bytes() + outside_bytes_;
         const SegmentPool::Wish wish{request.rounded_bytes, stream.serial};
         report.largest_hole_bytes = pool_->largest(wish);
         report.waiting_suffices =
@@ -81,18 +81,39 @@ Accelerator::Region Accelerator::take_region(const Request& request, StreamState
     run_out(request, stream);
 }
 
-void* Accelerator::allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
-                            CallSite site) {
-    const Caller caller{"allocate", site};
+Accelerator::StreamState& Accelerator::stream_to_allocate_on(std::uint64_t bytes, StreamRef stream,
+                                                             const Caller& caller) {
     StreamState& state = stream_state(stream, caller);
     if (bytes == 0) {
         refuse(caller, "0 bytes asked; a buffer of 0 bytes has no memory");
     }
+    follow_default(state, caller.site);
+    follow_host(state);
+    return state;
+}
+
+void* Accelerator::allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                            CallSite site) {
+    StreamState& state = stream_to_allocate_on(bytes, stream, {"allocate", site});
     const Request request{
         bytes, pool_ ? pool_->round(bytes) : round_up(bytes, device_alignment_bytes), tag, site};
-    follow_default(state, site);
-    follow_host(state);
-    const auto [offset, rounded_bytes] = take_region(request, state);
+    return begin_allocation(request, state, take_region(request, state), false);
+}
+
+void* Accelerator::allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
+                                         std::string_view tag, CallSite site) {
+    if (!pool_) {
+        return allocate(bytes, stream, tag, site);
+    }
+    StreamState& state = stream_to_allocate_on(bytes, stream, {"allocate_outside_pool", site});
+    const Request request{bytes, round_up(bytes, device_alignment_bytes), tag, site};
+    return begin_allocation(request, state, take_outside(request, state), true);
+}
+
+void* Accelerator::begin_allocation(const Request& request, StreamState& stream, Region region,
+                                    bool outside) {
+    const auto [offset, rounded_bytes] = region;
+    const auto& [bytes, asked_bytes, tag, site] = request;
     std::byte* const memory = arena_.user() + offset;
     const MemoryLedger::Id ledger_id =
         ledger_.charge(MemoryKind::device, bytes, rounded_bytes, tag, site);
@@ -102,12 +123,14 @@ void* Accelerator::allocate(std::uint64_t bytes, StreamRef stream, std::string_v
     fresh.ledger_id = ledger_id;
     OperationRecord record = record_of(OperationKind::allocate, site, {&fresh, 0, bytes});
     const Touch birth =
-        issue(state, record,
+        issue(stream, record,
               AllocateWork{memory + arena_.alias_distance_bytes(), rounded_bytes, ledger_id});
     fresh.birth = birth.epoch;
-    fresh.owner = state.serial;
+    fresh.owner = stream.serial;
+    fresh.outside = outside;
     stats_.active.peak = std::max(stats_.active.peak,
                                   ledger_.now(MemoryKind::device, Size::rounded) + deferred_bytes_);
+    stats_.reserved.peak = std::max(stats_.reserved.peak, reserved_bytes());
     fresh.shadow.begin(bytes, birth, false);
     return memory;
 }

@@ -29,6 +29,20 @@ Accelerator::Region Accelerator::take_from_pool(const Request& request, StreamSt
     return {found->offset, found->bytes};
 }
 
+Accelerator::Region Accelerator::take_outside(const Request& request, StreamState& stream) {
+    const bool fits = request.rounded_bytes >= request.bytes &&
+                      request.rounded_bytes <= pool_->unreserved_bytes();
+    const auto offset = fits || SWAPLAB_MUTANT("pool.outside_unchecked")
+                            ? address_space_.take(request.rounded_bytes, stream.clock, host_)
+                            : std::nullopt;
+    if (!offset) {
+        run_out(request, stream);
+    }
+    outside_bytes_ += request.rounded_bytes;
+    pool_->set_outside(outside_bytes_);
+    return {*offset, request.rounded_bytes};
+}
+
 // As PyTorch's allocator: blocks of its own stream, a new segment, and at last everything that is
 // cached given back.
 std::optional<SegmentPool::Region> Accelerator::take_cached(const SegmentPool::Wish& wish,
@@ -99,7 +113,11 @@ bool Accelerator::was_freed(const SegmentPool::Block& block) const noexcept {
 // otherwise when the allocator sees that the other stream has come so far.
 void Accelerator::give_back(const Allocation& allocation, const StreamState& stream, Epoch at) {
     const std::uint64_t offset = allocation.address - address_of(arena_.user());
-    if (!pool_) {
+    if (allocation.outside) {
+        outside_bytes_ -= allocation.rounded_bytes;
+        pool_->set_outside(outside_bytes_);
+    }
+    if (!pool_ || allocation.outside) {
         return address_space_.give_back(offset, allocation.rounded_bytes, at);
     }
     if (options_.allocation == AllocationPolicy::caching && allocation.owner != stream.serial) {
@@ -148,12 +166,18 @@ AllocatorStats Accelerator::allocator_stats() const noexcept {
     stats.allocated = figures(Size::rounded);
     stats.active.now = stats.allocated.now + deferred_bytes_;
     stats.active.peak = std::max(stats_.active.peak, stats.allocated.peak);
-    stats.reserved = stats.allocated;
-    if (pool_) {
-        stats.reserved = {pool_->reserved_bytes(), pool_->reserved_peak_bytes()};
-        stats.segments = pool_->segment_count();
-    }
+    stats.reserved.now = reserved_bytes();
+    stats.segments = pool_ ? pool_->segment_count() : 0;
     return stats;
+}
+
+std::uint64_t Accelerator::reserved_bytes() const noexcept {
+    return pool_ ? pool_->reserved_bytes() : ledger_.now(MemoryKind::device, Size::rounded);
+}
+
+void Accelerator::restart_reserved_peaks() noexcept {
+    stats_.reserved.peak = reserved_bytes();
+    stats_.pinned_reserved.peak = stats_.pinned_reserved.now;
 }
 
 std::uint64_t Accelerator::round_pinned(std::uint64_t bytes) const noexcept {

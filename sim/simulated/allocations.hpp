@@ -37,6 +37,7 @@ struct Allocation {
     MemoryLedger::Id ledger_id = 0;
     Epoch birth{};            ///< of device memory: the allocation
     std::uint64_t owner = 0;  ///< of device memory: the serial of the stream it was allocated on
+    bool outside = false;     ///< of device memory: beside the pool
     PinnedMemory block;       ///< of pinned memory
     Shadow shadow;
 };

@@ -71,7 +71,7 @@ SegmentPool::Region SegmentPool::take(const Block& found, const Wish& wish) {
 
 std::optional<SegmentPool::Region> SegmentPool::grow(const Wish& wish, const VectorClock& host) {
     const std::uint64_t bytes = segment_bytes(wish.bytes);
-    if (bytes > capacity_bytes_ - reserved_bytes_ && !SWAPLAB_MUTANT("pool.capacity_unchecked")) {
+    if (bytes > unreserved_bytes() && !SWAPLAB_MUTANT("pool.capacity_unchecked")) {
         return std::nullopt;
     }
     const auto offset = addresses_.take(bytes, host, host);
@@ -79,7 +79,6 @@ std::optional<SegmentPool::Region> SegmentPool::grow(const Wish& wish, const Vec
         return std::nullopt;
     }
     reserved_bytes_ += bytes;
-    reserved_peak_bytes_ = std::max(reserved_peak_bytes_, reserved_bytes_);
     segments_.emplace(*offset, Segment{bytes, 0});
     Block whole;
     whole.offset = *offset;
@@ -173,11 +172,11 @@ bool SegmentPool::fits_without_idle(const Wish& wish) const {
     for (const std::uint64_t segment : idle_) {
         kept_bytes -= segments_.at(segment).bytes;
     }
-    return segment_bytes(wish.bytes) <= capacity_bytes_ - kept_bytes;
+    return segment_bytes(wish.bytes) <= capacity_bytes_ - outside_bytes_ - kept_bytes;
 }
 
 std::uint64_t SegmentPool::largest(const Wish& wish) const {
-    const std::uint64_t unreserved = capacity_bytes_ - reserved_bytes_;
+    const std::uint64_t unreserved = unreserved_bytes();
     const auto above = free_.lower_bound({shelf_of(wish) + 1, 0, 0});
     if (above == free_.begin() || std::get<0>(*std::prev(above)) != shelf_of(wish)) {
         return unreserved;

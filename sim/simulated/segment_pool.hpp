@@ -80,8 +80,11 @@ class SegmentPool {
     }
 
     [[nodiscard]] std::uint64_t reserved_bytes() const noexcept { return reserved_bytes_; }
-    [[nodiscard]] std::uint64_t reserved_peak_bytes() const noexcept {
-        return reserved_peak_bytes_;
+    /// Of the capacity, what others hold now: the pool cannot grow into it.
+    void set_outside(std::uint64_t bytes) noexcept { outside_bytes_ = bytes; }
+    /// What neither the pool nor anybody outside holds.
+    [[nodiscard]] std::uint64_t unreserved_bytes() const noexcept {
+        return capacity_bytes_ - outside_bytes_ - reserved_bytes_;
     }
     [[nodiscard]] std::uint64_t segment_count() const noexcept { return segments_.size(); }
     /// Whether a segment for `wish` would fit once all without a live block are released.
@@ -126,7 +129,7 @@ class SegmentPool {
     std::set<std::tuple<std::uint64_t, std::uint64_t, std::uint64_t>>
         free_;  ///< shelf, size, place
     std::uint64_t reserved_bytes_ = 0;
-    std::uint64_t reserved_peak_bytes_ = 0;
+    std::uint64_t outside_bytes_ = 0;
 };
 
 }  // namespace swaplab::sim

@@ -196,6 +196,48 @@ TEST(CachingReplay, Allocated29Reserved144) {
     EXPECT_EQ(device->allocator_stats().reserved.now, 14 * gib);
 }
 
+TEST(OutsideOfPools, WhatIsThereIsMissingToThemAndTheyGiveNothingBackForIt) {
+    for (const auto policy : {AllocationPolicy::caching, AllocationPolicy::stream_ordered}) {
+        auto options = with(policy, 64 * mib);
+        options.release_threshold_bytes = 64 * mib;
+        const auto device = make_simulated_device(options);
+        const Stream stream(*device, "stream");
+        { const DeviceBuffer kept(*device, 24 * mib, stream, "kept"); }
+        const auto outside = [&](std::uint64_t bytes) {
+            return device->allocate_outside_pool(bytes, stream.ref(), "workspace");
+        };
+        try {
+            static_cast<void>(outside(41 * mib));
+            FAIL() << "fits beside what " << name_of(policy) << " keeps";
+        } catch (const OutOfDeviceMemory& error) {
+            EXPECT_EQ(error.report().reserved_bytes, 24 * mib);
+        }
+        void* const workspace = outside(40 * mib);
+        EXPECT_EQ(device->allocator_stats().reserved.now, 24 * mib);
+        EXPECT_EQ(device->memory_info().free_bytes, 0U);
+        EXPECT_EQ(device->ledger().tagged(MemoryKind::device, "workspace"), 40 * mib);
+        EXPECT_THROW(DeviceBuffer(*device, 25 * mib, stream, "more"), OutOfDeviceMemory);
+        device->deallocate(workspace, stream.ref());
+        device->synchronize(stream.ref());
+        const DeviceBuffer more(*device, 60 * mib, stream, "more");
+        device->finish();
+    }
+}
+
+TEST(OutsideOfPools, PeaksOfWhatIsReservedCountFromWhereTheyWereRestarted) {
+    for (const auto policy : {AllocationPolicy::raw, AllocationPolicy::caching}) {
+        const auto device = make_simulated_device(with(policy, 64 * mib));
+        const Stream stream(*device, "stream");
+        { const DeviceBuffer first(*device, 24 * mib, stream, "first"); }
+        const std::uint64_t kept = policy == AllocationPolicy::raw ? 0 : 24 * mib;
+        EXPECT_EQ(device->allocator_stats().reserved, (Bytes{kept, 24 * mib}));
+        device->restart_reserved_peaks();
+        EXPECT_EQ(device->allocator_stats().reserved, (Bytes{kept, kept}));
+        const DeviceBuffer second(*device, 12 * mib, stream, "second");
+        EXPECT_EQ(device->allocator_stats().reserved.peak, std::max(kept, 12 * mib));
+    }
+}
+
 class Ordered : public ::testing::Test {
   protected:
     static SimulatedDeviceOptions options(std::uint64_t seed = 1) {

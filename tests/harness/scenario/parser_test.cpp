@@ -63,10 +63,16 @@ TEST(Parser, AcceptsAWholeFile) {
 }
 
 struct Refusal {
-    const char* steps;
+    std::string steps;
     const char* code;
     const char* says;
 };
+
+/// A story that damages a file of "x" in this way.
+std::string damage(const std::string& how) {
+    return "{ train = 1 }, { save = \"x\" }, { damage = { in = \"x\", file = \"f\", " + how +
+           " } }, { load = \"x\" }";
+}
 
 class RefusedStory : public testing::TestWithParam<Refusal> {};
 
@@ -146,6 +152,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ damage = { in = \"x\", file = \"/x\", delete = true } }, { load = \"x\" }",
                 "bad-value", "the name of a file in the directory"},
         Refusal{"{ train = 1, fault = { at = \"copi\" } }", "unknown-value", "nearest: copy"},
+        Refusal{damage("flip = 1, zero = true"), "missing-key", "exactly one of truncate"},
+        Refusal{damage("flip = -1"), "bad-value", "flip = -1"},
+        Refusal{damage("extend = \"0 B\""), "bad-amount", "above 0"},
+        Refusal{damage("extend = \"9 TiB\""), "unknown-unit", "TiB"},
+        Refusal{damage("extend = \"9000 GiB\""), "bad-amount", "at most 1 GiB"},
+        Refusal{damage("truncate = \"-1 B\""), "bad-amount", "plain bytes"},
+        Refusal{damage("copy_from = \"x\""), "bad-value", "another save or checkpoint"},
+        Refusal{damage("copy_from = \"y\""), "no-such-name", "no save or checkpoint \"y\""},
+        Refusal{"{ train = 1 }, { save = \"x\" }, { damage = { in = \"x\", of = \"a\", "
+                "extend = \"1 B\" } }, { load = \"x\" }",
+                "bad-value", "are of a whole file"},
         Refusal{"{ train = 1, fault = { at = \"copy\", then = \"kill\" } }, { train = 1 }",
                 "after-kill", "after a kill or stop the other ranks cannot go on together"},
         Refusal{"{ train = 1, fault = { at = \"copy\", then = \"stop\" } }, { train = 1 }",
@@ -191,8 +208,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refusal{"{ train = 1, expect.device = { tag = \"a\", occupied.peak = \"8 B\" } }",
                 "bad-value", "not known by tag"},
-        Refusal{"{ train = 1, expect.device.reserved.peak = \"8 B\" }", "later-stage",
-                "\"peak\" in [expect.reserved]"},
+        Refusal{"{ hold = { name = \"x\", bytes = \"8 B\", memory = \"host\", "
+                "outside_pool = true } }",
+                "bad-value", "outside_pool is of device memory"},
+        Refusal{"{ hold = { name = \"x\", bytes = \"8 B\", outside_pool = 1 } }", "wrong-type",
+                "outside_pool"},
         Refusal{"{ train = 1, expect.host.reserved.now = \"8 B\" }", "unknown-key",
                 "\"reserved\" in [expect.host]"},
         Refusal{"{ restart.host.pinned_policy = \"exakt\" }", "unknown-value", "nearest: exact"},

@@ -56,9 +56,10 @@ TEST(Defects, HaveASentenceASourceAndAPlaceInTheTable) {
     for (const DefectInfo& defect : defects()) {
         EXPECT_FALSE(defect.says.empty()) << defect.name;
         EXPECT_FALSE(defect.source.empty()) << defect.name;
-        EXPECT_TRUE(expected_symptoms().contains(std::string(defect.name))) << defect.name;
+        const bool of_optimizer = defect.part == DefectPart::optimizer;
+        EXPECT_EQ(expected_symptoms().contains(std::string(defect.name)), of_optimizer)
+            << defect.name;
     }
-    EXPECT_EQ(defects().size(), expected_symptoms().size());
 }
 
 TEST(Defects, UnknownOnesAreRefusedWithTheNearest) {
@@ -83,7 +84,9 @@ TEST_P(EachDefect, ChangesExactlyWhatItSays) {
 std::vector<std::string> names() {
     std::vector<std::string> all;
     for (const DefectInfo& defect : defects()) {
-        all.emplace_back(defect.name);
+        if (defect.part == DefectPart::optimizer) {
+            all.emplace_back(defect.name);
+        }
     }
     return all;
 }

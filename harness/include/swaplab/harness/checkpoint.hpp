@@ -26,9 +26,14 @@ using CheckpointCorrupt = sim::BasicError<sim::ErrorKind::corrupt, std::runtime_
 /// What the header of one stored tensor item says, read without its payload.
 struct ItemHeader {
     sim::DType dtype = sim::DType::float32;
-    Shape stored_shape;               ///< of data.pkl
-    std::uint64_t payload_bytes = 0;  ///< of the data/0 record
+    Shape stored_shape;                      ///< of data.pkl
+    std::uint64_t payload_bytes = 0;         ///< of the data/0 record
+    std::uint64_t payload_offset_bytes = 0;  ///< of that record in the item
 };
+
+/// Whether payloads are compared with the checksums that were written with them. ignored: as
+/// PyTorch's reader does, which is built without that check.
+enum class Checksums : std::uint8_t { compared, ignored };
 
 /// An opened DCP directory. Reading does not change it. Threads: one per object.
 /// Errors: StorageError (no such directory, unreadable), CheckpointCorrupt (a data file that is
@@ -36,7 +41,7 @@ struct ItemHeader {
 class Checkpoint {
   public:
     /// Reads `.metadata`. `storage` must outlive the checkpoint.
-    Checkpoint(Storage& storage, std::string directory);
+    Checkpoint(Storage& storage, std::string directory, Checksums checksums = Checksums::compared);
 
     [[nodiscard]] const std::string& directory() const noexcept { return directory_; }
     [[nodiscard]] const Metadata& metadata() const noexcept { return metadata_; }
@@ -47,7 +52,7 @@ class Checkpoint {
     /// Fills `out` with the row-major bytes of `box` of tensor `key`, from byte `offset_bytes` of
     /// the box on. Every byte asked for must be in some chunk. Holds at most 64 KiB beside `out`,
     /// or one chunk where it was stored with strides. What is read of an item from its first byte
-    /// to its last, in one call or several, is checked against the item's checksum.
+    /// to its last, in one call or several, is compared with the item's checksum (unless ignored).
     void read_box(const std::string& key, const Box& box, std::uint64_t offset_bytes,
                   std::span<std::byte> out);
     /// The same without the demand: bytes that no chunk holds stay as they are in `out`. Returns
@@ -76,11 +81,14 @@ class Checkpoint {
 
     Storage* storage_;
     std::string directory_;
+    Checksums checksums_;
     Metadata metadata_;
     std::map<std::string, std::size_t> by_key_;
     std::map<std::string, std::shared_ptr<ReadableFile>> files_;
     std::map<std::pair<std::string, std::uint64_t>, std::shared_ptr<OpenItem>> items_;
 };
+
+class Publisher;
 
 /// How a save cuts and writes.
 struct SaveOptions {
@@ -91,6 +99,10 @@ struct SaveOptions {
     std::function<void(std::string_view phase, std::uint64_t done, std::uint64_t total)> progress;
     /// Called with the name of each phase as it begins: "plan", "validate", "stage", "publish".
     std::function<void(std::string_view phase)> on_phase;
+    /// How the directory is made to appear; empty: as save_checkpoint() says. Anything else is a
+    /// specimen (specimen_engine() in specimen.hpp).
+    std::function<std::unique_ptr<Publisher>(Storage& storage, const std::string& directory)>
+        make_publisher;
 };
 
 struct SaveReport {

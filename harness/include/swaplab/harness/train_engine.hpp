@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +19,13 @@ namespace swaplab::harness {
 struct EngineOptions {
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;  ///< one read or staging block
     Checks checks = Checks::full;
+    Checksums checksums = Checksums::compared;  ///< of loads
     /// Called as each phase begins: "plan", "stage", "validate", "apply", "publish". A throw from
     /// it fails the operation on all ranks like any other error of that phase.
     std::function<void(std::string_view phase)> on_phase;
+    /// See SaveOptions.
+    std::function<std::unique_ptr<Publisher>(Storage& storage, const std::string& directory)>
+        make_publisher = {};
 };
 
 struct SaveRequest {

@@ -2,6 +2,10 @@
 
 /// The simulated accelerator: real bytes, exact accounting, deferred execution, findings.
 
+#include "swaplab/sim/device.hpp"
+#include "swaplab/sim/error.hpp"
+#include "swaplab/sim/timeline.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -11,10 +15,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "swaplab/sim/device.hpp"
-#include "swaplab/sim/error.hpp"
-#include "swaplab/sim/timeline.hpp"
 
 namespace swaplab::sim {
 
@@ -32,8 +32,18 @@ enum class Schedule : std::uint8_t { fifo, random, latest, pct, replay, chosen }
 [[nodiscard]] std::optional<Schedule> schedule_from_name(std::string_view name) noexcept;
 
 enum class FindingKind : std::uint8_t {
-    race, leak, pending_work, unwaited_event, host_touch, host_pointer, use_after_free,
-    in_flight_reuse, uninitialised, undeclared_access, reentrant_call, bad_argument,
+    race,
+    leak,
+    pending_work,
+    unwaited_event,
+    host_touch,
+    host_pointer,
+    use_after_free,
+    in_flight_reuse,
+    uninitialised,
+    undeclared_access,
+    reentrant_call,
+    bad_argument,
 };
 
 [[nodiscard]] std::string_view name_of(FindingKind kind) noexcept;
@@ -50,9 +60,9 @@ struct Finding {
 /// One operation as issued, in issue order, for traces and their comparison. Addresses never
 /// appear: memory is named by tag and offset.
 struct TraceEvent {
-    std::string operation;    ///< "allocate", "copy h2d", "launch adamw", "host write", ...
-    std::string stream;       ///< name given to create_stream, or empty
-    std::string tag;          ///< memory concerned (of a copy: host side or destination), or empty
+    std::string operation;  ///< "allocate", "copy h2d", "launch adamw", "host write", ...
+    std::string stream;     ///< name given to create_stream, or empty
+    std::string tag;        ///< memory concerned (of a copy: host side or destination), or empty
     std::uint64_t offset_bytes = 0;
     std::uint64_t bytes = 0;
     CopyDirection direction{};  ///< meaningful for copies only
@@ -121,11 +131,11 @@ struct AllocatorStats {
         std::uint64_t peak = 0;
         friend bool operator==(const Bytes&, const Bytes&) = default;
     };
-    Bytes requested;            ///< as asked for
-    Bytes allocated;            ///< as rounded, and with what was not worth splitting off
-    Bytes active;               ///< that, and freed memory that waits for other streams
-    Bytes reserved;             ///< taken from the device; the capacity is checked against it
-    Bytes pinned_reserved;      ///< page-locked, in use or kept
+    Bytes requested;        ///< as asked for
+    Bytes allocated;        ///< as rounded, and with what was not worth splitting off
+    Bytes active;           ///< that, and freed memory that waits for other streams
+    Bytes reserved;         ///< taken from the device, but for what is outside of pools
+    Bytes pinned_reserved;  ///< page-locked, in use or kept
     std::uint64_t segments = 0;
     std::uint64_t retries = 0;  ///< requests that did not fit at first
 };
@@ -186,6 +196,15 @@ class SimulatedDevice : public Device {
     /// Everything issued since construction, in issue order.
     [[nodiscard]] virtual const std::vector<TraceEvent>& trace() const noexcept = 0;
     [[nodiscard]] virtual AllocatorStats allocator_stats() const noexcept = 0;
+    /// The peaks of reserved and pinned_reserved count from now on.
+    virtual void restart_reserved_peaks() noexcept = 0;
+    /// Like allocate(), but from the device itself, beside every pool: what a library takes by
+    /// cudaMalloc while a framework's allocator keeps the rest. No pool gives anything back for it:
+    /// throws OutOfDeviceMemory where what pools reserve leaves too little. Under raw there is no
+    /// pool, so it is allocate(). Freed by deallocate().
+    [[nodiscard]] virtual void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
+                                                      std::string_view tag,
+                                                      CallSite site = CallSite::here()) = 0;
     /// Digest of the order in which operations ran; equal for equal seeds.
     [[nodiscard]] virtual std::uint64_t execution_digest() const noexcept = 0;
     /// The same order as values, for Schedule::replay.
