@@ -39,10 +39,14 @@ class CudaLabDevice final : public sim::SimulatedDevice {
     StreamRef create_stream(std::string_view name, sim::StreamKind kind) override {
         return inner_->create_stream(name, kind);
     }
-    void destroy_stream(StreamRef stream) noexcept override { inner_->destroy_stream(stream); }
+    void destroy_stream(StreamRef stream, CallSite site) noexcept override {
+        inner_->destroy_stream(stream, site);
+    }
     StreamRef default_stream() override { return inner_->default_stream(); }
     EventRef create_event() override { return inner_->create_event(); }
-    void destroy_event(EventRef event) noexcept override { inner_->destroy_event(event); }
+    void destroy_event(EventRef event, CallSite site) noexcept override {
+        inner_->destroy_event(event, site);
+    }
     void copy_async(void* destination, const void* source, std::uint64_t bytes,
                     sim::CopyDirection direction, StreamRef stream, CallSite site) override {
         inner_->copy_async(destination, source, bytes, direction, stream, site);

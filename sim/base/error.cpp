@@ -43,6 +43,9 @@ std::string describe(const OutOfDeviceMemory::Report& report) {
                     report.memory, report.rank, report.tag, format_bytes(report.requested_bytes),
                     format_bytes(report.free_bytes()), format_bytes(report.capacity_bytes),
                     format_bytes(report.largest_hole_bytes));
+    if (report.context_bytes > 0) {
+        text += fmt::format("\n  {} are the context's", format_bytes(report.context_bytes));
+    }
     if (report.reserved_bytes > 0) {
         text +=
             fmt::format("\n  reserved {}, of which {} are allocated",
@@ -69,6 +72,7 @@ ErrorFields fields_of(const OutOfDeviceMemory::Report& report) {
                        {"requested_bytes", std::to_string(report.requested_bytes)},
                        {"charged_bytes", std::to_string(report.rounded_bytes)},
                        {"capacity_bytes", std::to_string(report.capacity_bytes)},
+                       {"context_bytes", std::to_string(report.context_bytes)},
                        {"memory", report.memory},
                        {"reserved_bytes", std::to_string(report.reserved_bytes)},
                        {"free_bytes", std::to_string(report.free_bytes())},

@@ -34,10 +34,10 @@ class CudaBackend final : public CudaDevice {
     void deallocate_pinned(void* pointer, CallSite site) noexcept override;
 
     StreamRef create_stream(std::string_view name, StreamKind kind) override;
-    void destroy_stream(StreamRef stream) noexcept override;
+    void destroy_stream(StreamRef stream, CallSite site) noexcept override;
     StreamRef default_stream() override { return {*this, default_stream_}; }
     EventRef create_event() override;
-    void destroy_event(EventRef event) noexcept override;
+    void destroy_event(EventRef event, CallSite site) noexcept override;
 
     void copy_async(void* destination, const void* source, std::uint64_t bytes,
                     CopyDirection direction, StreamRef stream, CallSite site) override;

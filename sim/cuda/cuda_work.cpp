@@ -55,10 +55,9 @@ StreamRef CudaBackend::create_stream(std::string_view name, StreamKind kind) {
     return {*this, streams_.add({native, lanes_++, 0, {}})};
 }
 
-void CudaBackend::destroy_stream(StreamRef stream) noexcept {
+void CudaBackend::destroy_stream(StreamRef stream, CallSite site) noexcept {
     StreamState* state = &stream.device() == this ? streams_.find(stream.handle()) : nullptr;
-    if (state != nullptr && state->native != cudaStreamLegacy &&
-        leave({"destroy_stream", CallSite::here()})) {
+    if (state != nullptr && state->native != cudaStreamLegacy && leave({"destroy_stream", site})) {
         cudaStreamDestroy(state->native);
         static_cast<void>(cudaGetLastError());
         streams_.remove(stream.handle());
@@ -74,9 +73,9 @@ EventRef CudaBackend::create_event() {
     return {*this, events_.add({native, false, {}})};
 }
 
-void CudaBackend::destroy_event(EventRef event) noexcept {
+void CudaBackend::destroy_event(EventRef event, CallSite site) noexcept {
     EventState* state = &event.device() == this ? events_.find(event.handle()) : nullptr;
-    if (state != nullptr && leave({"destroy_event", CallSite::here()})) {
+    if (state != nullptr && leave({"destroy_event", site})) {
         cudaEventDestroy(state->native);
         static_cast<void>(cudaGetLastError());
         events_.remove(event.handle());

@@ -51,12 +51,16 @@ class FaultyDevice final : public Device {
         return inner_.create_stream(name, kind);
     }
     StreamRef default_stream() override { return inner_.default_stream(); }
-    void destroy_stream(StreamRef stream) noexcept override { inner_.destroy_stream(stream); }
+    void destroy_stream(StreamRef stream, CallSite site) noexcept override {
+        inner_.destroy_stream(stream, site);
+    }
     EventRef create_event() override {
         may_fail("create_event", {});
         return inner_.create_event();
     }
-    void destroy_event(EventRef event) noexcept override { inner_.destroy_event(event); }
+    void destroy_event(EventRef event, CallSite site) noexcept override {
+        inner_.destroy_event(event, site);
+    }
 
     void copy_async(void* destination, const void* source, std::uint64_t bytes,
                     CopyDirection direction, StreamRef stream, CallSite site) override {

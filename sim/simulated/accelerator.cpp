@@ -24,6 +24,13 @@ std::uint64_t arena_bytes(const SimulatedDeviceOptions& options) {
             {{"expected", std::to_string(capacity_bytes_max)},
              {"found", std::to_string(options.capacity_bytes)}});
     }
+    if (options.context_bytes > options.capacity_bytes) {
+        throw ArgumentError(
+            fmt::format("a context of {} does not fit into a simulated device of {}",
+                        format_bytes(options.context_bytes), format_bytes(options.capacity_bytes)),
+            {{"expected", fmt::format("at most {} B", options.capacity_bytes)},
+             {"found", fmt::format("{} B", options.context_bytes)}});
+    }
     return options.capacity_bytes * addresses_per_byte;
 }
 
@@ -120,7 +127,8 @@ Accelerator::~Accelerator() = default;
 
 MemoryInfo Accelerator::memory_info() const {
     const std::uint64_t taken_bytes = reserved_bytes() + outside_bytes_;
-    return {options_.capacity_bytes, options_.capacity_bytes - taken_bytes, taken_bytes};
+    return {options_.capacity_bytes,
+            options_.capacity_bytes - options_.context_bytes - taken_bytes, taken_bytes};
 }
 
 const std::byte* Accelerator::inspect(const void* device_pointer) const {
@@ -146,7 +154,7 @@ void Accelerator::finish() {
     scheduler_.run_all();
     scheduler_.check_replayed();
     find_leaks();
-    events_.for_each([this](const EventState& event) { find_unwaited(event); });
+    events_.for_each([this](const EventState& event) { find_unwaited(event, {}); });
 }
 
 void Accelerator::refuse(const Caller& caller, const std::string& reason,
@@ -236,7 +244,7 @@ void Accelerator::use(const StreamState& stream, Touch touch, std::span<const Us
     if (touch.epoch.lane >= newest_data_.size()) {
         newest_data_.resize(touch.epoch.lane + std::size_t{1});
     }
-    newest_data_[touch.epoch.lane] = touch;
+    newest_data_[touch.epoch.lane] = {touch, {}};
 }
 
 void Accelerator::use(const VectorClock& clock, Touch touch, const Use& use) {

@@ -54,10 +54,10 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     void deallocate_pinned(void* pointer, CallSite site) noexcept override;
 
     StreamRef create_stream(std::string_view name, StreamKind kind) override;
-    void destroy_stream(StreamRef stream) noexcept override;
+    void destroy_stream(StreamRef stream, CallSite site) noexcept override;
     StreamRef default_stream() override;
     EventRef create_event() override;
-    void destroy_event(EventRef event) noexcept override;
+    void destroy_event(EventRef event, CallSite site) noexcept override;
 
     void copy_async(void* destination, const void* source, std::uint64_t bytes,
                     CopyDirection direction, StreamRef stream, CallSite site) override;
@@ -146,6 +146,11 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     struct PinnedBlock {
         std::uint64_t rounded_bytes = 0;
         PinnedMemory memory;
+    };
+    /// The last operation of a lane that moves bytes.
+    struct NewestData {
+        Touch touch;
+        CallSite destroyed_at;  ///< of its stream; line 0: it lives
     };
     struct Use {
         Range range;
@@ -265,7 +270,8 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     void find_not_device_memory(const void* pointer, const Caller& caller);
     void find_reentrant(const Caller& caller);
     void find_not_destroyable(std::string_view what, const Caller& caller);
-    void find_unwaited(const EventState& event);
+    /// `destroyed_at`: line 0 for an event that lives.
+    void find_unwaited(const EventState& event, CallSite destroyed_at);
     void find_pending_work();
     void find_leaks();
     void find_wrong_free(const Allocations& allocations, const void* pointer, CallSite site);
@@ -294,7 +300,7 @@ class Accelerator final : public SimulatedDevice, private TouchListener {
     std::map<std::uint64_t, std::vector<PinnedMemory>> pinned_cached_;  ///< by rounded size
     std::vector<PinnedBlock> pinned_unused_;   ///< freed, but pending work may still touch it
     std::optional<PageGuard> page_guard_;      ///< where asked for; opens pages before they go
-    std::vector<Touch> newest_data_;           ///< by lane, its last operation that moves bytes
+    std::vector<NewestData> newest_data_;      ///< by lane
     Launches launches_;                        ///< that have not run
     std::vector<std::uint64_t> launch_bytes_;  ///< of each launch issued, read and written
     std::vector<Use> uses_;                    ///< of the launch being issued; kept for its memory

@@ -20,7 +20,8 @@ constexpr std::size_t holders_shown_max = 10;
 bool Accelerator::fits(const Request& request) const {
     const std::uint64_t charged_bytes = ledger_.now(MemoryKind::device, Size::rounded);
     return (request.rounded_bytes >= request.bytes &&
-            request.rounded_bytes <= options_.capacity_bytes - charged_bytes) ||
+            request.rounded_bytes <=
+                options_.capacity_bytes - options_.context_bytes - charged_bytes) ||
            SWAPLAB_MUTANT("sim.capacity_unchecked");
 }
 
@@ -30,13 +31,15 @@ void Accelerator::run_out(const Request& request, const StreamState& stream) con
     OutOfDeviceMemory::Report report =
         report_of(MemoryKind::device, request.bytes, request.rounded_bytes, request.tag);
     report.capacity_bytes = options_.capacity_bytes;
+    report.context_bytes = options_.context_bytes;
     report.site = request.site;
     if (pool_) {
         report.reserved_bytes = pool_->reserved_bytes() + outside_bytes_;
         const SegmentPool::Wish wish{request.rounded_bytes, stream.serial};
         report.largest_hole_bytes = pool_->largest(wish);
         report.waiting_suffices =
-            request.rounded_bytes <= options_.capacity_bytes && pool_->fits_without_idle(wish);
+            request.rounded_bytes <= options_.capacity_bytes - options_.context_bytes &&
+            pool_->fits_without_idle(wish);
     } else {
         report.largest_hole_bytes =
             std::min(report.free_bytes(), address_space_.largest(stream.clock));

@@ -22,8 +22,8 @@ Accelerator::StreamState Accelerator::open(NameId name, StreamKind kind) {
     return {scheduler_.open(name, host_), name, host_, host_version_, kind, ++streams_opened_};
 }
 
-void Accelerator::destroy_stream(StreamRef stream) noexcept {
-    const Caller caller{"destroy_stream", {}};
+void Accelerator::destroy_stream(StreamRef stream, CallSite site) noexcept {
+    const Caller caller{"destroy_stream", site};
     StreamState* state = find_stream(stream);
     if (is_reentrant(caller)) {
         return;
@@ -33,6 +33,9 @@ void Accelerator::destroy_stream(StreamRef stream) noexcept {
     }
     if (state->kind == StreamKind::blocking && !host_.covers(scheduler_.last_epoch(state->lane))) {
         gone_.push_back(end_of(*state));
+    }
+    if (state->lane < newest_data_.size()) {
+        newest_data_[state->lane].destroyed_at = site;
     }
     scheduler_.close(state->lane);
     streams_.remove(stream.handle());
@@ -80,8 +83,8 @@ EventRef Accelerator::create_event() {
     return {*this, events_.add({})};
 }
 
-void Accelerator::destroy_event(EventRef event) noexcept {
-    const Caller caller{"destroy_event", {}};
+void Accelerator::destroy_event(EventRef event, CallSite site) noexcept {
+    const Caller caller{"destroy_event", site};
     const EventState* state = find_event(event);
     if (is_reentrant(caller)) {
         return;
@@ -89,7 +92,7 @@ void Accelerator::destroy_event(EventRef event) noexcept {
     if (state == nullptr) {
         return find_not_destroyable("dead event", caller);
     }
-    find_unwaited(*state);
+    find_unwaited(*state, site);
     events_.remove(event.handle());
 }
 

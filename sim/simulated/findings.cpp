@@ -20,6 +20,10 @@ constexpr FindingKind all_kinds[] = {
     FindingKind::reentrant_call, FindingKind::bad_argument,
 };
 
+std::string destroyed_text(CallSite site) {
+    return site.line == 0 ? "" : fmt::format(", destroyed at {}", format_site(site));
+}
+
 }  // namespace
 
 std::string_view name_of(FindingKind kind) noexcept {
@@ -240,28 +244,29 @@ void Accelerator::refuse_bad(const Caller& caller, const std::string& reason, Er
 }
 
 void Accelerator::find_not_destroyable(std::string_view what, const Caller& caller) {
-    add_finding(FindingKind::use_after_free, fmt::format("{} of a {}", caller.text(), what),
-                {{"operation", caller.text()}});
+    add_finding(FindingKind::use_after_free,
+                fmt::format("{} of a {} ({})", caller.text(), what, format_site(caller.site)),
+                {{"operation", caller.text()}, {"site", format_site(caller.site)}});
 }
 
-void Accelerator::find_unwaited(const EventState& event) {
+void Accelerator::find_unwaited(const EventState& event, CallSite destroyed_at) {
     if (event.mark.sequence == 0 || event.awaited) {
         return;
     }
     const std::string& stream = log_.names()[scheduler_.name(event.mark.lane)];
     add_finding(FindingKind::unwaited_event,
-                fmt::format("an event recorded on {} ({}) was never waited for, synchronized or "
+                fmt::format("an event recorded on {} ({}{}) was never waited for, synchronized or "
                             "queried",
-                            stream, format_site(event.site)),
+                            stream, format_site(event.site), destroyed_text(destroyed_at)),
                 {{"operation", "record"}, {"stream", stream}, {"site", format_site(event.site)}});
 }
 
 void Accelerator::find_pending_work() {
-    for (const Touch& touch : newest_data_) {
+    for (const auto& [touch, destroyed_at] : newest_data_) {
         if (!host_.covers(touch.epoch)) {
             add_finding(FindingKind::pending_work,
-                        fmt::format("nobody waited for {}, the last work of its stream",
-                                    log_.describe(touch.operation)),
+                        fmt::format("nobody waited for {}, the last work of its stream{}",
+                                    log_.describe(touch.operation), destroyed_text(destroyed_at)),
                         {{"operation", log_.operation(touch.operation)},
                          {"stream", log_.stream(touch.operation)},
                          {"site", format_site(log_[touch.operation].site())}});

@@ -41,7 +41,7 @@ class SegmentPool {
 
     SegmentPool(const SimulatedDeviceOptions& options, AddressSpace& addresses) noexcept
         : policy_(options.allocation),
-          capacity_bytes_(options.capacity_bytes),
+          capacity_bytes_(options.capacity_bytes - options.context_bytes),
           addresses_(addresses) {}
 
     [[nodiscard]] std::uint64_t round(std::uint64_t bytes) const noexcept;

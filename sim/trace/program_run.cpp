@@ -97,11 +97,11 @@ class Player {
         } else if (call.kind == CallKind::default_stream) {
             streams_.push_back(device_.default_stream());
         } else if (call.kind == CallKind::destroy_stream) {
-            device_.destroy_stream(stream(call));
+            device_.destroy_stream(stream(call), site(call));
         } else if (call.kind == CallKind::create_event) {
             events_.push_back(device_.create_event());
         } else {
-            device_.destroy_event(event(call));
+            device_.destroy_event(event(call), site(call));
         }
     }
 

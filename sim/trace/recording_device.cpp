@@ -119,10 +119,10 @@ class RecordingDevice final : public Device {
         }
         return {*this, default_stream_};
     }
-    void destroy_stream(StreamRef stream) noexcept override {
-        DeviceCall call = at(CallKind::destroy_stream, {});
+    void destroy_stream(StreamRef stream, CallSite site) noexcept override {
+        DeviceCall call = at(CallKind::destroy_stream, site);
         call.stream = number(stream);
-        forward(std::move(call), [&] { inner_.destroy_stream(inside(stream)); });
+        forward(std::move(call), [&] { inner_.destroy_stream(inside(stream), site); });
     }
     EventRef create_event() override {
         DeviceCall call = at(CallKind::create_event, {});
@@ -131,10 +131,10 @@ class RecordingDevice final : public Device {
         forward(std::move(call), [&] { events_.add(inner_.create_event()); });
         return made;
     }
-    void destroy_event(EventRef event) noexcept override {
-        DeviceCall call = at(CallKind::destroy_event, {});
+    void destroy_event(EventRef event, CallSite site) noexcept override {
+        DeviceCall call = at(CallKind::destroy_event, site);
         call.event = number(event);
-        forward(std::move(call), [&] { inner_.destroy_event(inside(event)); });
+        forward(std::move(call), [&] { inner_.destroy_event(inside(event), site); });
     }
 
     void copy_async(void* destination, const void* source, std::uint64_t bytes,

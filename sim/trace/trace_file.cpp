@@ -17,7 +17,7 @@ namespace swaplab::sim {
 namespace {
 
 constexpr std::string_view magic = "swaplab trace\n";
-constexpr std::uint64_t version = 2;
+constexpr std::uint64_t version = 3;
 constexpr std::size_t digest_bytes = 8;
 /// More than any machine can address: sums of two never run over.
 constexpr std::uint64_t memory_bytes_max = std::uint64_t{1} << 47U;
@@ -144,6 +144,7 @@ constexpr std::uint64_t pinned_max = static_cast<std::uint64_t>(PinnedPolicy::po
 void put_options(Writer& out, const SimulatedDeviceOptions& options) {
     out.number(static_cast<std::uint64_t>(options.rank));
     out.number(options.capacity_bytes);
+    out.number(options.context_bytes);
     out.number(static_cast<std::uint64_t>(options.schedule));
     out.number(options.seed);
     out.number(options.pct_depth);
@@ -165,6 +166,7 @@ SimulatedDeviceOptions get_options(Reader& in) {
     SimulatedDeviceOptions options;
     options.rank = static_cast<int>(in.number("the rank", std::numeric_limits<int>::max()));
     options.capacity_bytes = in.number("the capacity", memory_bytes_max);
+    options.context_bytes = in.number("the context", memory_bytes_max);
     options.schedule = static_cast<Schedule>(in.number("the schedule", schedule_max));
     options.seed = in.number("the seed");
     options.pct_depth = in.number("the depth");

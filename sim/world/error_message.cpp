@@ -43,6 +43,7 @@ std::string encode(const OutOfDeviceMemory::Report& report) {
     message.put(report.rounded_bytes);
     message.put(report.charged_bytes);
     message.put(report.capacity_bytes);
+    message.put(report.context_bytes);
     message.put(report.largest_hole_bytes);
     message.put(report.pending_bytes);
     message.put(std::uint64_t{report.waiting_suffices});
@@ -61,6 +62,7 @@ OutOfDeviceMemory::Report take_report(Message& message) {
     report.rounded_bytes = message.number();
     report.charged_bytes = message.number();
     report.capacity_bytes = message.number();
+    report.context_bytes = message.number();
     report.largest_hole_bytes = message.number();
     report.pending_bytes = message.number();
     report.waiting_suffices = message.number() != 0;

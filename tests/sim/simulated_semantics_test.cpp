@@ -284,6 +284,10 @@ class BadInput : public Semantics {
         EXPECT_THROW(device.copy_async(to, from, bytes, way, stream), ArgumentError);
         EXPECT_EQ(device.trace().size(), issued);
     }
+    void expect_last(const std::string& text) {
+        ASSERT_FALSE(device.findings().empty());
+        EXPECT_EQ(device.findings().back().text, text);
+    }
 };
 
 TEST_F(BadInput, ACopyInTheWrongDirectionIsFound) {
@@ -338,11 +342,33 @@ TEST_F(BadInput, UseOfADestroyedStreamOrEventIsFound) {
     expect_found(FindingKind::bad_argument, "the stream is not a live stream of this device");
     EXPECT_THROW(device.wait(stream, event_left), ArgumentError);
     EXPECT_THAT(device.findings().back().text, HasSubstr("the event is not a live event"));
-    device.destroy_stream(stream_left);
-    device.destroy_event(event_left);
-    device.destroy_stream(device.default_stream());
+    const CallSite site{"trainer.cpp", 41};
+    device.destroy_stream(stream_left, site);
+    expect_last("use_after_free: rank 0, destroy_stream of a dead stream (trainer.cpp:41)");
+    device.destroy_event(event_left, site);
+    expect_last("use_after_free: rank 0, destroy_event of a dead event (trainer.cpp:41)");
+    device.destroy_stream(device.default_stream(), site);
+    expect_last("use_after_free: rank 0, destroy_stream of a default stream (trainer.cpp:41)");
     EXPECT_EQ(device.findings().size(), 5U);
-    EXPECT_EQ(device.findings().back().kind, FindingKind::use_after_free);
+}
+
+TEST_F(BadInput, WorkAndEventsLeftBehindNameWhereTheirStreamAndEventWereDestroyed) {
+    {
+        const Stream brief(device, "brief", StreamKind::non_blocking, {"trainer.cpp", 1});
+        const Event event(device, {"trainer.cpp", 2});
+        device.fill_async(memory.data(), {}, 64, brief, {"trainer.cpp", 3});
+        device.record(event, brief, {"trainer.cpp", 4});
+    }
+    expect_last(
+        "unwaited_event: rank 0, an event recorded on brief (trainer.cpp:4, destroyed at "
+        "trainer.cpp:2) was never waited for, synchronized or queried");
+    device.finish();
+    const auto& findings = device.findings();
+    EXPECT_TRUE(std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+        return finding.text ==
+               "pending_work: rank 0, nobody waited for fill on brief (trainer.cpp:3), the last "
+               "work of its stream, destroyed at trainer.cpp:1";
+    }));
 }
 
 }  // namespace

@@ -222,6 +222,7 @@ bool equal(const DeviceTrace& a, const DeviceTrace& b) {
            a.options.rank == b.options.rank && a.options.chances == b.options.chances &&
            a.options.seed == b.options.seed &&
            a.options.capacity_bytes == b.options.capacity_bytes &&
+           a.options.context_bytes == b.options.context_bytes &&
            a.options.schedule == b.options.schedule && a.options.poison == b.options.poison &&
            a.options.check_accesses == b.options.check_accesses &&
            a.options.allocation == b.options.allocation && a.options.pinned == b.options.pinned &&
@@ -238,6 +239,7 @@ TEST(TraceFile, IsReadAsItWasWritten) {
     options.pinned = PinnedPolicy::power_of_two;
     options.poison = false;
     options.capacity_bytes = 1U << 24U;
+    options.context_bytes = 1000;
     const DeviceTrace trace = recorded(options, [](Device& device) {
         const Stream one(device, "one");
         const PinnedBuffer host(device, 64, "host");
@@ -386,7 +388,7 @@ TEST(TraceFile, OfAnotherVersionSaysWhichItIs) {
         static_cast<void>(decode_trace(bytes));
         FAIL() << "read";
     } catch (const ArgumentError& error) {
-        EXPECT_THAT(error.what(), ::testing::HasSubstr("version 9 is not 2"));
+        EXPECT_THAT(error.what(), ::testing::HasSubstr("version 9 is not 3"));
     }
 }
 
@@ -488,7 +490,7 @@ TEST(Trace, IsTheSameInEveryBuild) {
         device.synchronize(end, {"a.cpp", 5});
     });
     EXPECT_EQ(trace.digest, 6387914944475541944U);
-    EXPECT_EQ(sha256_hex(encode(trace)).substr(0, 16), "7ab4ddc84b3b9765");
+    EXPECT_EQ(sha256_hex(encode(trace)).substr(0, 16), "de2159d0639dc436");
 }
 
 TEST(Trace, OfTwoHundredRandomProgramsIsTheSameInEveryBuild) {

@@ -80,7 +80,6 @@ Fault to_fault(const StandinFault& fault) {
 SimulatedDeviceOptions device_options(const StandinOptions& options, int ordinal) {
     SimulatedDeviceOptions result = options.device;
     result.rank = ordinal;
-    result.capacity_bytes -= std::min(options.context_bytes, result.capacity_bytes);
     return result;
 }
 

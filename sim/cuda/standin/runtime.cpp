@@ -54,12 +54,13 @@ void Runtime::configure(const StandinOptions& options) {
             {{"expected", fmt::format("0 to {}", device_count_max)},
              {"found", std::to_string(options.device_count)}});
     }
-    if (options.context_bytes >= options.device.capacity_bytes) {
+    const std::uint64_t context_bytes = options.device.context_bytes;
+    if (context_bytes >= options.device.capacity_bytes) {
         throw ArgumentError(
-            fmt::format("a context of {} B leaves nothing of {} B", options.context_bytes,
+            fmt::format("a context of {} B leaves nothing of {} B", context_bytes,
                         options.device.capacity_bytes),
             {{"expected", fmt::format("less than {} B", options.device.capacity_bytes)},
-             {"found", fmt::format("{} B", options.context_bytes)}});
+             {"found", fmt::format("{} B", context_bytes)}});
     }
     check_faults(options.faults);
     if (process_ != ::getpid()) {

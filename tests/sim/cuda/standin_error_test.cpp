@@ -182,7 +182,7 @@ TEST_F(StandinErrors, ThreadsMayCallAtOnce) {
 
 TEST_F(StandinErrors, OptionsThatCanNeverBeRightAreRefused) {
     EXPECT_THROW(begin({.device_count = -1}), ArgumentError);
-    EXPECT_THROW(begin({.device = {.capacity_bytes = 100}, .context_bytes = 100}), ArgumentError);
+    EXPECT_THROW(begin({.device = {.capacity_bytes = 100, .context_bytes = 100}}), ArgumentError);
     EXPECT_THROW(standin()->device(1), ArgumentError);
     EXPECT_THROW(standin()->arm({{.call = "cudaMallok"}}), ArgumentError);
     EXPECT_THROW(standin()->arm({{.call = "cudaFree"}}), ArgumentError);

@@ -68,7 +68,7 @@ TEST_F(StandinMemory, WhatDoesNotFitIsRefusedAndChangesNothing) {
 }
 
 TEST_F(StandinMemory, TheContextTakesItsShareOfTheCapacity) {
-    begin({.device = {.capacity_bytes = 8_MiB}, .context_bytes = 3_MiB});
+    begin({.device = {.capacity_bytes = 8_MiB, .context_bytes = 3_MiB}});
     std::size_t free = 0;
     std::size_t total = 0;
     ASSERT_CUDA(cudaMemGetInfo(&free, &total));

@@ -23,7 +23,7 @@ enum class StreamKind : std::uint8_t { blocking, non_blocking };
 
 struct MemoryInfo {
     std::uint64_t capacity_bytes = 0;
-    std::uint64_t free_bytes = 0;      ///< capacity minus reserved
+    std::uint64_t free_bytes = 0;      ///< capacity minus context and reserved
     std::uint64_t reserved_bytes = 0;  ///< charged rounded bytes, and what an allocator keeps
 };
 
@@ -69,12 +69,12 @@ class Device {
     [[nodiscard]] virtual StreamRef create_stream(std::string_view name,
                                                   StreamKind kind = StreamKind::non_blocking) = 0;
     /// Work already issued still runs.
-    virtual void destroy_stream(StreamRef stream) noexcept = 0;
+    virtual void destroy_stream(StreamRef stream, CallSite site = CallSite::here()) noexcept = 0;
     /// CUDA's legacy default stream: its work runs after all work issued before on blocking
     /// streams, and before all work issued later on them. Belongs to the device, lives as long.
     [[nodiscard]] virtual StreamRef default_stream() = 0;
     [[nodiscard]] virtual EventRef create_event() = 0;
-    virtual void destroy_event(EventRef event) noexcept = 0;
+    virtual void destroy_event(EventRef event, CallSite site = CallSite::here()) noexcept = 0;
 
     /// Copies `bytes` (0 allowed) in the order of `stream`. The host side must be pinned memory of
     /// this device; neither side may be changed by the host until the copy has run.

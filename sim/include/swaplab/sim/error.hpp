@@ -8,6 +8,8 @@
 /// callers may catch either; each carries what happened as fields, and what() is text made from
 /// them, never the other way round.
 
+#include "swaplab/sim/call_site.hpp"
+
 #include <cstdint>
 #include <new>
 #include <stdexcept>
@@ -15,14 +17,20 @@
 #include <string_view>
 #include <vector>
 
-#include "swaplab/sim/call_site.hpp"
-
 namespace swaplab::sim {
 
 /// The words by which scenario files and reports name a kind of failure.
 enum class ErrorKind : std::uint8_t {
-    rejected, corrupt, torn, out_of_memory, storage, rank_lost, collective_mismatch, deadline,
-    device, argument,
+    rejected,
+    corrupt,
+    torn,
+    out_of_memory,
+    storage,
+    rank_lost,
+    collective_mismatch,
+    deadline,
+    device,
+    argument,
 };
 
 /// "rejected", "out_of_memory", ...
@@ -106,7 +114,8 @@ class OutOfDeviceMemory : public std::bad_alloc, public Error {
         std::uint64_t rounded_bytes = 0;    ///< as it would be charged
         std::uint64_t charged_bytes = 0;    ///< rounded bytes in use at that moment
         std::uint64_t capacity_bytes = 0;
-        std::vector<Holder> holders;        ///< largest first; ties by tag; at most 10
+        std::uint64_t context_bytes = 0;  ///< of the capacity; nobody's to have
+        std::vector<Holder> holders;      ///< largest first; ties by tag; at most 10
         /// sums per tag, largest first; together all bytes in use
         std::vector<Holder> by_tag;
         CallSite site;
@@ -121,7 +130,8 @@ class OutOfDeviceMemory : public std::bad_alloc, public Error {
         std::string memory = "device";  ///< or "pinned": then capacity is the quota
 
         [[nodiscard]] std::uint64_t free_bytes() const noexcept {
-            return capacity_bytes - (reserved_bytes > 0 ? reserved_bytes : charged_bytes);
+            return capacity_bytes - context_bytes -
+                   (reserved_bytes > 0 ? reserved_bytes : charged_bytes);
         }
     };
 

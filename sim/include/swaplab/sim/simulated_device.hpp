@@ -143,6 +143,9 @@ struct AllocatorStats {
 struct SimulatedDeviceOptions {
     int rank = 0;
     std::uint64_t capacity_bytes = std::uint64_t{1} << 30U;
+    /// Of the capacity, taken by the device's own context: some 300 to 670 MB for CUDA
+    /// (pytorch/pytorch#86509). On no ledger.
+    std::uint64_t context_bytes = 0;
     Schedule schedule = Schedule::fifo;
     std::uint64_t seed = 1;  ///< the device uses hash_mix(seed, rank)
     /// Of pct: orderings that a bug may need (>= 1), and about how many operations a run has.

@@ -10,10 +10,11 @@
 namespace swaplab::sim {
 
 /// Owns one stream of a device. Move-only; a moved-from Stream is empty and safe to destroy.
-/// The device must outlive it. Destroying it lets issued work finish.
+/// The device must outlive it. Destroying it lets issued work finish; `site` stands for that call.
 class Stream {
   public:
-    Stream(Device& device, std::string_view name, StreamKind kind = StreamKind::non_blocking);
+    Stream(Device& device, std::string_view name, StreamKind kind = StreamKind::non_blocking,
+           CallSite site = CallSite::here());
     ~Stream();
     Stream(Stream&& other) noexcept;
     Stream& operator=(Stream&& other) noexcept;
@@ -24,12 +25,13 @@ class Stream {
 
   private:
     std::optional<StreamRef> ref_;
+    CallSite site_;
 };
 
 /// Owns one event of a device. Move-only, like Stream.
 class Event {
   public:
-    explicit Event(Device& device);
+    explicit Event(Device& device, CallSite site = CallSite::here());
     ~Event();
     Event(Event&& other) noexcept;
     Event& operator=(Event&& other) noexcept;
@@ -39,6 +41,7 @@ class Event {
 
   private:
     std::optional<EventRef> ref_;
+    CallSite site_;
 };
 
 }  // namespace swaplab::sim

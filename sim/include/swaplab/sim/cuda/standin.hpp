@@ -37,12 +37,11 @@ struct StandinFault {
 };
 
 struct StandinOptions {
-    /// Of each device; `rank` is the ordinal.
+    /// Of each device; `rank` is the ordinal. The context is taken by its first use.
     SimulatedDeviceOptions device = {};
     int device_count = 1;
     /// As of cudaDriverGetVersion. 0: no driver; below 13000: too old.
     int driver_version = 13000;
-    std::uint64_t context_bytes = 0;  ///< of the capacity, taken by the first use of a device
     /// Of cudaEventElapsedTime, which is virtual time. As published for one PCIe 5 x16 link and an
     /// H200; no claim about either.
     DeviceProfile profile = {.name = "stand-in",
