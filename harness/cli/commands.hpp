@@ -40,10 +40,11 @@ struct RunOptions {
     scenario::Overrides overrides;
     bool invert = false;
     std::string device = "simulated";  ///< or "cuda"
-    std::string junit;         ///< file, or empty
-    bool color = false;        ///< decided: common.color against the terminal
-    bool live = false;         ///< stderr is a terminal
-    std::size_t columns = 80;  ///< of that terminal
+    std::string junit;                 ///< file, or empty
+    std::string trace;                 ///< directory for traces, or empty
+    bool color = false;                ///< decided: common.color against the terminal
+    bool live = false;                 ///< stderr is a terminal
+    std::size_t columns = 80;          ///< of that terminal
 };
 
 /// Results to `out`. Errors: StorageError for paths that cannot be read.

@@ -37,6 +37,9 @@ std::string help_text() {
            "would do, in words\n"
            "              list --words, list --defects   the language; the faults that specimens "
            "have\n"
+           "              run PATH... --trace DIR        the same, and traces of its devices\n"
+           "Traces        replay TRACE...                a recorded run again: findings, peaks, "
+           "virtual time, chart; --shrink\n"
            "Checkpoints   inspect DIR                    is anything lost or broken?   (exit 0 "
            "nothing found, 1 finding, 3 cannot tell)\n"
            "              diff A B                       first differing element of every tensor\n"
@@ -45,6 +48,8 @@ std::string help_text() {
            "              swaplab run 'references/stale_groups[swap_adamw]' -v\n"
            "              swaplab lint mine/resume.toml\n"
            "              swaplab inspect runs/step-300 --against runs/model\n"
+           "              swaplab run 'references/stale_groups[swap_adamw]' --trace traces\n"
+           "              swaplab replay traces/*.trace --profile h200_pcie5 --chart chart.json\n"
            "Everywhere    --json  --color auto|always|never  -q  -v  --version  --help          "
            "Exit codes: swaplab help exit-codes\n";
 }

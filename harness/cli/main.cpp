@@ -2,6 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "inspect/inspect.hpp"
+#include "replay/replay_command.hpp"
 #include "report/scenario_json.hpp"
 #include "scenario/diagnostic.hpp"
 
@@ -23,8 +24,8 @@ namespace swaplab::harness::cli {
 namespace {
 
 const std::vector<std::string>& command_names() {
-    static const std::vector<std::string> names{"run",     "list", "lint",  "explain",
-                                                "inspect", "diff", "shard", "help"};
+    static const std::vector<std::string> names{"run",  "list",  "lint",   "explain", "inspect",
+                                                "diff", "shard", "replay", "help"};
     return names;
 }
 
@@ -165,6 +166,7 @@ class CommandLine {
         declare_inspect();
         declare_diff();
         declare_shard();
+        declare_replay();
     }
 
     ExitCode run(int argc, char** argv) {
@@ -185,6 +187,11 @@ class CommandLine {
             run_.columns = columns_of(STDERR_FILENO);
             run_.live = run_.columns > 0 && !run_.common.quiet;
             return run_command(run_, std::cout, std::cerr);
+        }
+        if (name == "replay") {
+            replay_.json = checkpoint_.json;
+            replay_.quiet = checkpoint_.quiet;
+            return replay_command(*make_posix_storage(), replay_, std::cout);
         }
         if (name == "lint") {
             return lint_command(lint_, std::cout);
@@ -229,10 +236,17 @@ class CommandLine {
         command.add_option("PATH", run_.paths, "files, directories, or 'family/name[case]'")
             ->required();
         add_overrides(command, run_.overrides, replaced_);
-        command.add_flag("--invert", run_.invert,
-                         "every expectation against its opposite: all must turn red");
-        command.add_option("--device", run_.device, "simulated (default) or cuda")
-            ->check(CLI::IsMember({"simulated", "cuda"}));
+        CLI::Option* invert = command.add_flag(
+            "--invert", run_.invert, "every expectation against its opposite: all must turn red");
+        CLI::Option* device =
+            command.add_option("--device", run_.device, "simulated (default) or cuda")
+                ->check(CLI::IsMember({"simulated", "cuda"}));
+        command
+            .add_option("--trace", run_.trace,
+                        "traces and charts of simulated devices to this directory, new or empty")
+            ->check(named_something())
+            ->excludes(invert)
+            ->excludes(device);
         command.add_option("--junit", run_.junit, "JUnit XML to this file, too")
             ->check(named_something());
         add_common(command, run_.common);
@@ -296,6 +310,32 @@ class CommandLine {
         add_common(command, checkpoint_);
     }
 
+    void declare_replay() {
+        CLI::App& command = *app_.add_subcommand(
+            "replay", "runs devices again as recorded: findings, peaks, virtual time");
+        command
+            .add_option("TRACE", replay_.traces,
+                        "files of swaplab run --trace: of the ranks of one host")
+            ->required()
+            ->check(named_something());
+        command
+            .add_option(
+                "--profile", replay_.profile,
+                "how fast the device is: a100_pcie4, gh200_c2c, h200_pcie5, unit (default), "
+                "or a file with '/' or '.' in its path")
+            ->check(named_something());
+        command
+            .add_option(
+                "--shrink", replay_.shrink,
+                "the fewest calls of one trace that show its first finding to this new file")
+            ->check(named_something());
+        command
+            .add_option("--chart", replay_.chart, "a chart for ui.perfetto.dev to this new file")
+            ->check(named_something());
+        command.footer("Example: swaplab replay t/a.process1.rank0.trace --profile h200_pcie5");
+        add_common(command, checkpoint_);
+    }
+
     CLI::App app_;
     RunOptions run_;
     ListOptions list_;
@@ -303,7 +343,8 @@ class CommandLine {
     InspectOptions inspect_;
     DiffOptions diff_;
     ShardOptions shard_;
-    CommonOptions checkpoint_;  ///< of the commands about checkpoints and shards
+    ReplayOptions replay_;
+    CommonOptions checkpoint_;  ///< of the commands about checkpoints, shards and traces
     bool all_ = false;
     Replaced replaced_;
 };

@@ -1,5 +1,6 @@
 #include "cli/commands.hpp"
 #include "cli/live_line.hpp"
+#include "cli/trace_writer.hpp"
 #include "lab/cuda_lab.hpp"
 #include "report/run_report.hpp"
 #include "report/scenario_json.hpp"
@@ -17,6 +18,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <ostream>
 
 namespace swaplab::harness::cli {
@@ -175,9 +177,12 @@ std::string first_line(const Chosen& chosen) {
 /// The runs of one command: plays them in order and tells about them.
 class Runner {
   public:
-    Runner(const RunOptions& options, const Chosen& chosen, std::ostream& out, std::ostream& err)
+    /// `traces`: null where none are kept.
+    Runner(const RunOptions& options, const Chosen& chosen, TraceWriter* traces, std::ostream& out,
+           std::ostream& err)
         : options_(options),
           chosen_(chosen),
+          traces_(traces),
           look_{options.color, options.common.verbose, options.common.quiet},
           out_(out),
           err_(err) {
@@ -199,6 +204,10 @@ class Runner {
             RunReport report = run_one(*run, file, options_, live);
             live.erase();
             live.finished(report.verdict.status == scenario::Status::fail);
+            if (traces_ != nullptr) {
+                traces_->write(*run, report.verdict.traces);
+                report.verdict.traces.clear();
+            }
             add(std::move(report));
         }
         return close();
@@ -251,6 +260,7 @@ class Runner {
 
     const RunOptions& options_;
     const Chosen& chosen_;
+    TraceWriter* traces_;
     report::Look look_;
     std::ostream& out_;
     std::ostream& err_;
@@ -269,6 +279,11 @@ ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream&
         }
         return ExitCode::usage;
     }
+    for (ScenarioFile& file : chosen.files) {
+        for (Run& run : file.runs) {
+            run.traced = !options.trace.empty();
+        }
+    }
     std::unique_ptr<scenario::Backend> backend;
     if (options.device == "cuda") {
         backend = make_cuda_backend();
@@ -279,7 +294,15 @@ ExitCode run_command(const RunOptions& options, std::ostream& out, std::ostream&
         }
     }
     choose_runs(selections, chosen);
-    return Runner(options, chosen, out, err).play_all();
+    std::optional<TraceWriter> traces;
+    if (!options.trace.empty()) {
+        traces.emplace(options.trace);
+    }
+    const ExitCode code = Runner(options, chosen, traces ? &*traces : nullptr, out, err).play_all();
+    if (traces) {
+        err << traces->summary() << "\n";
+    }
+    return code;
 }
 
 }  // namespace swaplab::harness::cli

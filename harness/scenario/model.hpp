@@ -361,6 +361,7 @@ struct Run {
     std::vector<Step> steps;
     std::vector<Expectation> finals;
     const Backend* backend = nullptr;  ///< of its devices; nullptr: they are simulated
+    bool traced = false;               ///< the runs of its devices are recorded
 };
 
 }  // namespace swaplab::harness::scenario

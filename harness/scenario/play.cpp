@@ -108,6 +108,7 @@ class StoryPlayer {
 
     /// One process: from a restart or the start to the next restart or the end.
     bool play_process(const ProcessSpan& span) {
+        ++processes_;
         const SetUp& set_up = set_up_of_process(run_, span.first);
         const auto ranks = static_cast<std::size_t>(set_up.world_size);
         const bool apart = set_up.world_kind == sim::WorldKind::process;
@@ -203,6 +204,10 @@ class StoryPlayer {
         for (std::size_t rank = 0; rank < records.size(); ++rank) {
             RankRecord& record = records[rank];
             digest_.add(record.execution_digest);
+            if (!record.trace_file.empty()) {
+                records_.traces.push_back(
+                    {processes_, static_cast<int>(rank), std::move(record.trace_file)});
+            }
             saves_[rank] = std::move(record.saves);
             if (span.first == 0) {
                 records_.start.push_back(std::move(record.start));
@@ -324,6 +329,7 @@ class StoryPlayer {
     Records records_;
     std::vector<std::unique_ptr<RankStory>> stories_;  ///< by rank, of the process that runs
     std::vector<sim::Finding> left_behind_;            ///< by the process before
+    std::size_t processes_ = 0;                        ///< begun so far
     sim::RollingDigest digest_;
 };
 

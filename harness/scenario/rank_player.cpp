@@ -152,11 +152,14 @@ RankPlayer::RankPlayer(const Stage& stage, std::size_t first, int rank, std::uin
       rank_(rank),
       faults_(rank),
       storage_(*stage.storage, faults_, rank) {
-    sim::SimulatedDeviceOptions options = device_options(set_up_, seed);
-    options.rank = rank;
+    options_ = device_options(set_up_, seed);
+    options_.rank = rank;
     const Backend* const backend = stage.run->backend;
-    device_ = backend != nullptr ? backend->make(options) : sim::make_simulated_device(options);
-    faulty_ = sim::make_faulty_device(*device_, faults_);
+    device_ = backend != nullptr ? backend->make(options_) : sim::make_simulated_device(options_);
+    if (stage.run->traced) {
+        recording_ = sim::make_recording_device(*device_, program_);
+    }
+    faulty_ = sim::make_faulty_device(recording_ ? *recording_ : *device_, faults_);
     history_.process = first;
 }
 

@@ -9,6 +9,7 @@
 
 #include "swaplab/harness/train_engine.hpp"
 #include "swaplab/sim/communicator.hpp"
+#include "swaplab/sim/device_trace.hpp"
 #include "swaplab/sim/stream.hpp"
 
 #include <map>
@@ -45,6 +46,12 @@ class RankPlayer {
     void pass_collective();
     /// Destroys everything but the device, then returns its findings of that.
     [[nodiscard]] std::vector<sim::Finding> tear_down();
+    /// After tear_down(): the trace of the device as a file; empty unless the run is traced.
+    [[nodiscard]] std::vector<std::byte> trace_file() {
+        return recording_ == nullptr
+                   ? std::vector<std::byte>()
+                   : sim::encode(sim::make_trace(options_, std::move(program_), *device_));
+    }
 
     [[nodiscard]] const RankState& state() const noexcept { return state_; }
     [[nodiscard]] std::uint64_t execution_digest() const { return device_->execution_digest(); }
@@ -75,7 +82,10 @@ class RankPlayer {
     Saves& saves_;
     SetUp set_up_;
     int rank_;
+    sim::SimulatedDeviceOptions options_;
     std::unique_ptr<sim::SimulatedDevice> device_;
+    sim::DeviceProgram program_;              ///< of a run that is traced
+    std::unique_ptr<sim::Device> recording_;  ///< null in others
     sim::FaultInjector faults_;
     std::unique_ptr<sim::Device> faulty_;
     RankStorage storage_;

@@ -163,6 +163,7 @@ void RankStory::finish(bool killed) {
         }
     }
     auto findings = player_.tear_down();
+    record_.trace_file = player_.trace_file();
     if (killed) {
         return;
     }

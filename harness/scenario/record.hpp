@@ -9,6 +9,7 @@
 #include "swaplab/sim/memory_ledger.hpp"
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -92,6 +93,13 @@ struct StepRecords {
     std::map<std::string, SavedContent> saved;  ///< those that the step's expectations name
 };
 
+/// The run of one rank's device in one process.
+struct RankTrace {
+    std::size_t process = 1;  ///< of the story, from 1 on
+    int rank = 0;
+    std::vector<std::byte> file;  ///< sim::encode() of it
+};
+
 struct Records {
     std::vector<RankState> start;    ///< by rank, of the first process
     std::vector<StepRecords> steps;  ///< as far as the story went
@@ -99,6 +107,7 @@ struct Records {
     std::vector<sim::Finding> end_findings;
     std::map<std::string, SavedContent> end_saved;  ///< for final expectations
     std::uint64_t digest = 0;                       ///< of the order in which operations ran
+    std::vector<RankTrace> traces;                  ///< of a run that is traced; by process, rank
 };
 
 /// The set-up in which the process that begins at step `first` is built.

@@ -45,7 +45,7 @@ void add(Wire& wire, RankRecord& record) {
             wire(name);
             return wire(record.saves[name]);
         case Kind::end:
-            return wire(record.reached_end, record.findings);
+            return wire(record.reached_end, record.findings, record.trace_file);
     }
 }
 
@@ -114,7 +114,7 @@ void RecordJournal::write_saved(const RankRecord& record, const std::string& nam
 }
 
 void RecordJournal::write_end(const RankRecord& record) {
-    append(Part(Kind::end).add(record.reached_end, record.findings));
+    append(Part(Kind::end).add(record.reached_end, record.findings, record.trace_file));
 }
 
 void read_journal(const std::string& path, RankRecord& record) {

@@ -285,8 +285,10 @@ Verdict play_and_judge(const Run& run, const OnStep& on_step) {
     bool hung = false;
     bool refused = false;
     std::vector<std::uint64_t> digests;
+    std::vector<std::vector<RankTrace>> traces;
     for (const Run& one : runs) {
-        const Records records = play(one, on_step);
+        Records records = play(one, on_step);
+        traces.push_back(std::move(records.traces));
         Judge judge(one, records, [&](const History& history, const SetUp& present, bool adamw) {
             return play_twin(one, history, present, adamw);
         });
@@ -300,6 +302,7 @@ Verdict play_and_judge(const Run& run, const OnStep& on_step) {
     Verdict verdict = conclude(run.which, std::move(checks));
     verdict.status = hung ? Status::hang : verdict.status;
     verdict.refused_by_machine = refused;
+    verdict.traces = std::move(traces);
     sim::RollingDigest all;
     std::for_each(digests.begin(), digests.end(), [&](std::uint64_t one) { all.add(one); });
     verdict.digest = digests.size() == 1 ? digests.front() : all.value();

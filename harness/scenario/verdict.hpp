@@ -25,6 +25,8 @@ struct Verdict {
     std::vector<std::string> problems;  ///< "not caught: load.device.rise held (..)"
     bool refused_by_machine = false;    ///< it ended for want of memory or disk space
     std::uint64_t digest = 0;           ///< equal for equal seeds
+    /// Of a run that is traced, by pass of its fault (one without).
+    std::vector<std::vector<RankTrace>> traces;
 };
 
 /// Plays `run` with its twins and judges it. Throws StorageError for given files that cannot be
