@@ -73,17 +73,27 @@ CudaBackend::CudaBackend(const CudaDeviceOptions& options)
                           {{"rank", fmt::format("rank {}", rank())}, {"reason", missing}});
     }
     enter(caller);
-    check(cudaDeviceGetDefaultMemPool(&pool_, options.ordinal), "cudaDeviceGetDefaultMemPool",
-          caller);
-    std::uint64_t keep = options.pool_keeps_bytes;
-    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep),
-          "cudaMemPoolSetAttribute", caller);
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
     check(cudaMemGetInfo(&free_bytes, &total_bytes), "cudaMemGetInfo", caller);
+    make_pool(caller);
     capacity_bytes_ = options.capacity_bytes != 0 ? options.capacity_bytes : free_bytes;
     register_flip_launcher(launch_flip);
     default_stream_ = streams_.add({cudaStreamLegacy, lanes_++, 0, {}});
+}
+
+// Of its own, so that its figures are those of this device alone and the threshold nobody else's.
+void CudaBackend::make_pool(const Caller& caller) {
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, options_.ordinal};
+    check(cudaMemPoolCreate(&pool_, &properties), "cudaMemPoolCreate", caller);
+    std::uint64_t keep = options_.pool_keeps_bytes;
+    const cudaError_t code = cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep);
+    if (code != cudaSuccess) {
+        cudaMemPoolDestroy(pool_);  // no destructor runs when a constructor throws
+    }
+    check(code, "cudaMemPoolSetAttribute", caller);
 }
 
 // Owners have given everything back by now; what is left belongs to programs that leak.
@@ -104,7 +114,7 @@ CudaBackend::~CudaBackend() {
     if (!host_calls_.empty() && !failure_) {
         cudaDeviceSynchronize();
     }
-    cudaMemPoolTrimTo(pool_, 0);
+    cudaMemPoolDestroy(pool_);
     static_cast<void>(cudaGetLastError());
 }
 

@@ -92,6 +92,7 @@ class CudaBackend final : public CudaDevice {
     [[noreturn]] void run_out(MemoryKind kind, std::uint64_t bytes, std::uint64_t rounded_bytes,
                               std::string_view tag, CallSite site, std::uint64_t free_bytes) const;
 
+    void make_pool(const Caller& caller);
     [[nodiscard]] StreamState& stream_state(StreamRef stream, const Caller& caller);
     [[nodiscard]] EventState& event_state(EventRef event, const Caller& caller);
     void check_range(MemoryKind kind, const void* pointer, std::uint64_t bytes,

@@ -8,6 +8,7 @@
 namespace swaplab::sim {
 
 class Gpu;
+class Pool;
 
 struct Block {
     enum class Kind : std::uint8_t { device, pooled, pinned, registered };
@@ -16,6 +17,7 @@ struct Block {
     unsigned flags = 0;  ///< of host memory, as asked for
     Gpu* gpu = nullptr;
     const void* registered = nullptr;  ///< where the caller's range begins, within its pages
+    Pool* pool = nullptr;              ///< of pooled memory
 
     [[nodiscard]] bool is_host() const noexcept {
         return kind == Kind::pinned || kind == Kind::registered;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <string_view>
 
@@ -34,6 +35,7 @@ constexpr std::pair<std::string_view, Failing> failing_calls[] = {
     {"cudaMallocFromPoolAsync", Failing::at_once},
     {"cudaMallocHost", Failing::at_once},
     {"cudaMemGetInfo", Failing::at_once},
+    {"cudaMemPoolCreate", Failing::at_once},
     {"cudaMemcpy", Failing::at_once},
     {"cudaMemcpyAsync", Failing::late_too},
     {"cudaMemcpyBatchAsync", Failing::late_too},
@@ -97,6 +99,34 @@ Gpu::Gpu(const StandinOptions& options, int ordinal)
       profile_(options.profile) {
     allocation_stream_.emplace(device_, "cudaMalloc");
     arm(options.faults);
+}
+
+Pool* Gpu::pool(std::size_t number) noexcept {
+    return number < pools_.size() && !pools_[number].destroyed ? &pools_[number] : nullptr;
+}
+
+std::size_t Gpu::add_pool() {
+    pools_.emplace_back();
+    return pools_.size() - 1;
+}
+
+void Gpu::destroy_pool(std::size_t number) {
+    pools_[number].destroyed = true;
+    pools_[number].release_threshold_bytes = 0;
+    pools_[number].release();
+}
+
+void Gpu::release_pools() {
+    for (Pool& pool : pools_) {
+        pool.release();
+    }
+}
+
+std::uint64_t Gpu::unused_pool_bytes() const noexcept {
+    return std::accumulate(pools_.begin(), pools_.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const Pool& pool) {
+                               return sum + pool.reserved_bytes() - pool.used_bytes();
+                           });
 }
 
 StreamEntry& Gpu::default_stream() {
@@ -199,7 +229,7 @@ EventRef Gpu::mark(StreamEntry& entry, CallSite site) {
 void Gpu::synchronize(StreamEntry& entry, CallSite site) {
     device().synchronize(mark(entry, site), site);
     entry.busy = false;
-    pool_.release();
+    release_pools();
 }
 
 bool Gpu::query(StreamEntry& entry, CallSite site) {

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <cuda_runtime_api.h>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@ namespace swaplab::sim {
 
 class Gpu;
 
+inline constexpr int device_count_max = 64;
 inline constexpr int stream_priority_least = 0;
 inline constexpr int stream_priority_greatest = -5;
 
@@ -68,7 +70,14 @@ class Gpu {
     [[nodiscard]] SimulatedDevice& device() noexcept { return device_; }
     [[nodiscard]] int ordinal() const noexcept { return ordinal_; }
     [[nodiscard]] std::uint64_t total_bytes() const noexcept { return total_bytes_; }
-    [[nodiscard]] Pool& pool() noexcept { return pool_; }
+    [[nodiscard]] Pool& default_pool() noexcept { return pools_.front(); }
+    /// By number, 0 the default one; nullptr: destroyed, or never there.
+    [[nodiscard]] Pool* pool(std::size_t number) noexcept;
+    [[nodiscard]] std::size_t add_pool();
+    void destroy_pool(std::size_t number);
+    /// The host has waited: pools keep what their thresholds allow.
+    void release_pools();
+    [[nodiscard]] std::uint64_t unused_pool_bytes() const noexcept;
     /// Where memory of cudaMalloc comes from: no work of the program runs there.
     [[nodiscard]] StreamRef allocation_stream() const noexcept { return *allocation_stream_; }
     /// cudaStreamLegacy.
@@ -132,7 +141,7 @@ class Gpu {
     std::optional<StreamEntry> default_stream_;
     std::map<std::thread::id, StreamEntry> thread_streams_;
     std::optional<StreamEntry> destroyed_;  ///< is behind the ends of streams destroyed while busy
-    Pool pool_;
+    std::deque<Pool> pools_{1};  ///< numbers are never reused: what is allocated outlives its pool
     const std::byte* memory_begin_ = nullptr;
     const std::byte* memory_end_ = nullptr;
     FaultInjector injector_;

@@ -1,5 +1,6 @@
-/// Memory of the device and of the host, and memory pools.
+/// Memory of the device and of the host.
 
+#include "cuda/standin/pool_handles.hpp"
 #include "cuda/standin/runtime.hpp"
 
 #include "swaplab/sim/mutant.hpp"
@@ -9,35 +10,17 @@
 namespace swaplab::sim {
 namespace {
 
-/// A handle for the pool of each device, at a place where no memory is.
-constexpr std::uintptr_t first_pool = 0x20000000;
-constexpr std::uintptr_t pool_step = 16;
-
-cudaMemPool_t pool_handle(const Gpu& gpu) {
-    return reinterpret_cast<cudaMemPool_t>(first_pool +
-                                           static_cast<std::uintptr_t>(gpu.ordinal()) * pool_step);
-}
-
-Gpu& gpu_of_pool(Runtime& runtime, cudaMemPool_t pool) {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(pool) - first_pool;
-    const std::uintptr_t ordinal = offset / pool_step;
-    require(offset % pool_step == 0 &&
-                ordinal < static_cast<std::uintptr_t>(runtime.options().device_count),
-            cudaErrorInvalidValue, "the pool is none of a device");
-    return runtime.gpu(static_cast<int>(ordinal));
-}
-
 std::uint64_t charged_bytes(std::uint64_t bytes) {
     constexpr std::uint64_t device_granule_bytes = 256;
     return round_up(bytes, device_granule_bytes);
 }
 
-void allocate_pooled(const CallInfo& call, Runtime& runtime, const StreamEntry& entry,
+void allocate_pooled(const CallInfo& call, Runtime& runtime, const StreamEntry& entry, Pool& pool,
                      void** pointer) {
     Gpu& gpu = *entry.gpu;
     *pointer = gpu.device().allocate(call.bytes, entry.ref, tag_of(call), site_of(call));
-    gpu.pool().take(charged_bytes(call.bytes));
-    runtime.blocks().add(*pointer, {Block::Kind::pooled, call.bytes, 0, &gpu});
+    pool.take(charged_bytes(call.bytes));
+    runtime.blocks().add(*pointer, {Block::Kind::pooled, call.bytes, 0, &gpu, nullptr, &pool});
     gpu.note_memory(*pointer, call.bytes);
 }
 
@@ -56,7 +39,7 @@ void free_block(Runtime& runtime, const CallInfo& call, void* pointer, StreamRef
     runtime.blocks().remove(pointer);
     block.gpu->device().deallocate(pointer, stream, site_of(call));
     if (block.kind == Block::Kind::pooled) {
-        block.gpu->pool().give_back(charged_bytes(block.bytes));
+        block.pool->give_back(charged_bytes(block.bytes));
     }
 }
 
@@ -82,51 +65,6 @@ std::uintptr_t offset_in_page(const void* pointer) {
 
 void* pages_of(void* pointer) {
     return static_cast<std::byte*>(pointer) - offset_in_page(pointer);
-}
-
-enum class Direction { get, set };
-
-template <class T>
-void exchange(T& own, void* value, Direction direction) {
-    if (direction == Direction::set) {
-        own = *static_cast<T*>(value);
-    } else {
-        *static_cast<T*>(value) = own;
-    }
-}
-
-/// One attribute of a pool, between it and `value`.
-void pool_attribute(Pool& pool, cudaMemPoolAttr attribute, void* value, Direction direction) {
-    auto* const bytes = static_cast<std::uint64_t*>(value);
-    const bool sets = direction == Direction::set;
-    switch (attribute) {
-        // Kept, but without effect: memory is used again where its order is known, or where the
-        // host is made to wait for it.
-        case cudaMemPoolReuseFollowEventDependencies:
-            return exchange(pool.reuse_follows_events, value, direction);
-        case cudaMemPoolReuseAllowOpportunistic:
-            return exchange(pool.reuse_is_opportunistic, value, direction);
-        case cudaMemPoolReuseAllowInternalDependencies:
-            return exchange(pool.reuse_adds_dependencies, value, direction);
-        case cudaMemPoolAttrReleaseThreshold:
-            return exchange(pool.release_threshold_bytes, value, direction);
-        case cudaMemPoolAttrReservedMemHigh:
-            require(!sets || *bytes == 0, cudaErrorInvalidValue, "a high mark is set to 0 only");
-            return sets ? pool.forget_reserved_max() : void(*bytes = pool.reserved_bytes_max());
-        case cudaMemPoolAttrUsedMemHigh:
-            require(!sets || *bytes == 0, cudaErrorInvalidValue, "a high mark is set to 0 only");
-            return sets ? pool.forget_used_max() : void(*bytes = pool.used_bytes_max());
-        case cudaMemPoolAttrReservedMemCurrent:
-            require(!sets, cudaErrorInvalidValue, "current figures are not set");
-            *bytes = pool.reserved_bytes();
-            return;
-        case cudaMemPoolAttrUsedMemCurrent:
-            require(!sets, cudaErrorInvalidValue, "current figures are not set");
-            *bytes = pool.used_bytes();
-            return;
-        default:
-            throw Failure(cudaErrorInvalidValue, "unknown attribute of a pool");
-    }
 }
 
 }  // namespace
@@ -173,7 +111,7 @@ cudaError_t cudaMallocAsync(void** pointer, size_t bytes, cudaStream_t stream) {
         require(pointer != nullptr, cudaErrorInvalidValue, "no place for the pointer");
         *pointer = nullptr;
         if (bytes > 0) {
-            allocate_pooled(call, runtime, entry, pointer);
+            allocate_pooled(call, runtime, entry, entry.gpu->default_pool(), pointer);
             entry.note_issue();
         }
     });
@@ -184,11 +122,12 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t 
     const CallInfo call{"cudaMallocFromPoolAsync", Effect::none, bytes};
     return stream_call(call, stream, [&](Runtime& runtime, StreamEntry& entry) {
         require(pointer != nullptr, cudaErrorInvalidValue, "no place for the pointer");
-        require(&gpu_of_pool(runtime, pool) == entry.gpu, cudaErrorInvalidValue,
+        const PoolPlace place = pool_place(runtime, pool);
+        require(&place.gpu == entry.gpu, cudaErrorInvalidValue,
                 "pool and stream are of different devices");
         *pointer = nullptr;
         if (bytes > 0) {
-            allocate_pooled(call, runtime, entry, pointer);
+            allocate_pooled(call, runtime, entry, place.pool, pointer);
             entry.note_issue();
         }
     });
@@ -298,41 +237,11 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
     return device_call({"cudaMemGetInfo"}, [&](const Runtime&, Gpu& gpu) {
         require(free != nullptr && total != nullptr, cudaErrorInvalidValue,
                 "no place for the figures");
-        const std::uint64_t kept = gpu.pool().reserved_bytes() - gpu.pool().used_bytes();
+        const std::uint64_t kept = gpu.unused_pool_bytes();
         const std::uint64_t uncharged = gpu.device().memory_info().free_bytes;
         *free = uncharged - std::min(kept, uncharged);
         *total = gpu.total_bytes();
     });
-}
-
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
-    return host_call([&](Runtime& runtime) {
-        require(pool != nullptr, cudaErrorInvalidValue, "no place for the pool");
-        *pool = pool_handle(runtime.gpu(device));
-    });
-}
-
-// A device has its one pool.
-cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) {
-    return cudaDeviceGetDefaultMemPool(pool, device);
-}
-
-cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-    return host_call([&](Runtime& runtime) {
-        require(value != nullptr, cudaErrorInvalidValue, "no place for the value");
-        pool_attribute(gpu_of_pool(runtime, pool).pool(), attribute, value, Direction::get);
-    });
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribute, void* value) {
-    return host_call([&](Runtime& runtime) {
-        require(value != nullptr, cudaErrorInvalidValue, "no value");
-        pool_attribute(gpu_of_pool(runtime, pool).pool(), attribute, value, Direction::set);
-    });
-}
-
-cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes) {
-    return host_call([&](Runtime& runtime) { gpu_of_pool(runtime, pool).pool().trim_to(bytes); });
 }
 
 }  // extern "C"

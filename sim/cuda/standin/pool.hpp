@@ -36,6 +36,7 @@ class Pool {
     void forget_used_max() noexcept { used_bytes_max_ = used_bytes_; }
     void forget_reserved_max() noexcept { reserved_bytes_max_ = reserved_bytes_; }
 
+    bool destroyed = false;
     std::uint64_t release_threshold_bytes = 0;
     int reuse_follows_events = 1;
     int reuse_is_opportunistic = 1;

@@ -31,7 +31,6 @@ std::uint64_t to_index(std::uintptr_t first, Handle handle) {
 }
 
 constexpr int driver_version_min = 13000;
-constexpr int device_count_max = 64;
 
 }  // namespace
 

@@ -154,7 +154,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const CallInfo call{"cudaEventSynchronize"};
     return event_call(call, event, [&](Runtime&, const EventEntry& entry) {
         entry.gpu->device().synchronize(entry.ref, site_of(call));
-        entry.gpu->pool().release();
+        entry.gpu->release_pools();
     });
 }
 

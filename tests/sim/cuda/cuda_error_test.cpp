@@ -123,6 +123,20 @@ TEST_F(CudaErrors, AnEccErrorBlamesTheHardware) {
     }
 }
 
+TEST_F(CudaErrors, NoFreeMemoryForTheDeviceItselfIsSaid) {
+    begin({});
+    standin()->arm({fault("cudaMemPoolCreate", cudaErrorMemoryAllocation)});
+    try {
+        static_cast<void>(make_cuda_device({}));
+        FAIL() << "the fault did not strike";
+    } catch (const DeviceError& error) {
+        EXPECT_THAT(error.fields(), Contains(ErrorField{"call", "cudaMemPoolCreate"}));
+        EXPECT_THAT(error.fields(), Contains(ErrorField{"number", "2"}));
+        EXPECT_THAT(error.fields(), Contains(::testing::Field(&ErrorField::name, "advice")));
+    }
+    const auto works = make_cuda_device({});
+}
+
 TEST_F(CudaErrors, WhatHasRunIsNotSuspected) {
     begin({});
     const auto device = make_cuda_device({});

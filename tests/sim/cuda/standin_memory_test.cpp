@@ -148,6 +148,50 @@ TEST_F(StandinMemory, ThePoolKeepsWhatItsThresholdAllows) {
     EXPECT_EQ(pool_figure(cudaMemPoolAttrUsedMemHigh), 5_MiB);
 }
 
+TEST_F(StandinMemory, ACreatedPoolHasFiguresOfItsOwn) {
+    begin({.device = {.capacity_bytes = 16_MiB}});
+    cudaMemPoolProps properties{};
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeDevice, 0};
+    cudaMemPool_t pool = nullptr;
+    ASSERT_CUDA(cudaMemPoolCreate(&pool, &properties));
+    std::uint64_t keep = 8_MiB;
+    ASSERT_CUDA(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep));
+    cudaStream_t stream = nullptr;
+    void* own = nullptr;
+    void* others = nullptr;
+    ASSERT_CUDA(cudaStreamCreate(&stream));
+    ASSERT_CUDA(cudaMallocFromPoolAsync(&own, 3_MiB, pool, stream));
+    ASSERT_CUDA(cudaMallocAsync(&others, 1_MiB, stream));
+    std::uint64_t bytes = 0;
+    ASSERT_CUDA(cudaMemPoolGetAttribute(pool, cudaMemPoolAttrReservedMemHigh, &bytes));
+    EXPECT_EQ(bytes, 4_MiB);
+    EXPECT_EQ(pool_figure(cudaMemPoolAttrReservedMemHigh), 2_MiB);
+    ASSERT_CUDA(cudaFreeAsync(others, stream));
+    ASSERT_CUDA(cudaMemPoolDestroy(pool));
+    EXPECT_CUDA(cudaErrorInvalidValue, cudaMemPoolTrimTo(pool, 0));
+    EXPECT_CUDA(cudaErrorInvalidValue, cudaMallocFromPoolAsync(&others, 1, pool, stream));
+    ASSERT_CUDA(cudaMemsetAsync(own, 1, 3_MiB, stream));
+    ASSERT_CUDA(cudaFreeAsync(own, stream));
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(free_bytes(), 16_MiB);
+    EXPECT_TRUE(device().findings().empty());
+}
+
+TEST_F(StandinMemory, PoolsThatCannotBeAreRefused) {
+    cudaMemPool_t pool = nullptr;
+    cudaMemPoolProps properties{};
+    EXPECT_CUDA(cudaErrorInvalidValue, cudaMemPoolCreate(&pool, &properties));
+    properties.allocType = cudaMemAllocationTypePinned;
+    properties.location = {cudaMemLocationTypeHost, 0};
+    EXPECT_CUDA(cudaErrorNotSupported, cudaMemPoolCreate(&pool, &properties));
+    properties.location = {cudaMemLocationTypeDevice, 7};
+    EXPECT_CUDA(cudaErrorInvalidDevice, cudaMemPoolCreate(&pool, &properties));
+    EXPECT_CUDA(cudaErrorInvalidValue, cudaMemPoolCreate(nullptr, &properties));
+    ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));
+    EXPECT_CUDA(cudaErrorInvalidValue, cudaMemPoolDestroy(pool));
+}
+
 TEST_F(StandinMemory, PoolAttributesRefuseWhatIsNotToBeSet) {
     cudaMemPool_t pool = nullptr;
     ASSERT_CUDA(cudaDeviceGetDefaultMemPool(&pool, 0));

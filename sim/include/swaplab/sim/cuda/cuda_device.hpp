@@ -20,7 +20,7 @@ struct CudaDeviceOptions {
     int ordinal = 0;  ///< of the GPU, as the CUDA runtime counts them
     /// What may be charged at once; 0: what the GPU has free when the device is made.
     std::uint64_t capacity_bytes = 0;
-    /// Bytes that the GPU's memory pool keeps for the next allocation when nothing uses them.
+    /// Bytes that the device's memory pool keeps for the next allocation when nothing uses them.
     std::uint64_t pool_keeps_bytes = std::numeric_limits<std::uint64_t>::max();
 };
 
@@ -30,7 +30,7 @@ class CudaDevice : public Device {
   public:
     /// Of the whole GPU, all processes together (cudaMemGetInfo).
     [[nodiscard]] virtual MemoryInfo gpu_memory() const = 0;
-    /// Most bytes that the GPU's memory pool held since the last forget_pool_peak(): what the GPU
+    /// Most bytes that the device's memory pool held since the last forget_pool_peak(): what the GPU
     /// had to give for the device bytes on the ledger.
     [[nodiscard]] virtual std::uint64_t pool_peak_bytes() const = 0;
     /// Gives unused pages of the pool back first.
@@ -52,7 +52,8 @@ struct CudaAvailability {
 [[nodiscard]] CudaAvailability cuda_available();
 
 /// Throws DeviceError where cuda_available() is not usable, or there is no GPU of that ordinal.
-/// Kernels need a cuda_launcher. Devices of one GPU share its memory pool.
+/// Kernels need a cuda_launcher. Each device has a memory pool of its own:
+/// others on the same GPU, and the GPU's default pool, are not touched.
 [[nodiscard]] std::unique_ptr<CudaDevice> make_cuda_device(const CudaDeviceOptions& options);
 
 /// For the cuda_launcher of a kernel that does nothing but write `bytes` to device memory. They are
