@@ -30,8 +30,8 @@ class CudaDevice : public Device {
   public:
     /// Of the whole GPU, all processes together (cudaMemGetInfo).
     [[nodiscard]] virtual MemoryInfo gpu_memory() const = 0;
-    /// Most bytes that the device's memory pool held since the last forget_pool_peak(): what the GPU
-    /// had to give for the device bytes on the ledger.
+    /// Most bytes that the device's memory pool held since the last forget_pool_peak(): what the
+    /// GPU had to give for the device bytes on the ledger.
     [[nodiscard]] virtual std::uint64_t pool_peak_bytes() const = 0;
     /// Gives unused pages of the pool back first.
     virtual void forget_pool_peak() = 0;
