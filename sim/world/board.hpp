@@ -94,6 +94,7 @@ enum class End : std::uint32_t { running, returned, threw, trapped, killed, exit
 /// What one rank tells about itself.
 struct alignas(64) Seat {
     std::atomic<End> end;
+    std::atomic<bool> present;  ///< its program has begun
     std::atomic<std::uint32_t> phase;
     std::atomic<std::uint32_t> calls;  ///< collectives begun so far
     Glimpse<CallRecord> last_call;

@@ -196,6 +196,7 @@ class Transfer {
                 break;
             }
             at(RankPhase::sleeping);
+            wait.counts = !world_.starting();
             patient = world_.hub().sleep(wait, own, seen);
         }
         own.waits_for.store(0);

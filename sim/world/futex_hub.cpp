@@ -38,7 +38,11 @@ bool FutexHub::pause(Wait& wait) {
 bool FutexHub::sleep(Wait& wait, Slot& slot, std::uint32_t seen) {
     const timespec slice{0, slice_ns};
     futex(slot.bell, FUTEX_WAIT, private_, seen, &slice);
-    return std::chrono::steady_clock::now() - wait.since < deadline_;
+    const auto now = std::chrono::steady_clock::now();
+    if (!wait.counts) {
+        wait.since = now;
+    }
+    return now - wait.since < deadline_;
 }
 
 void FutexHub::wake(int /*rank*/, Slot& slot) {

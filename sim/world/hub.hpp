@@ -13,7 +13,8 @@ namespace swaplab::sim {
 struct Wait {
     int rank = 0;
     int pauses = 0;
-    std::chrono::steady_clock::time_point since;  ///< of the first pause
+    std::chrono::steady_clock::time_point since{};  ///< of the first pause
+    bool counts = true;  ///< false: ranks are still starting, nobody is late
 };
 
 class Hub {

@@ -46,6 +46,7 @@ RankRun::RankRun(WorldState& world, int rank, const RankFunction& program)
 void RankRun::run(const RankFunction& program) {
     try {
         world_.at(rank_, RankPhase::started);
+        world_.board().seat(rank_).present.store(true);
         Endpoint endpoint(world_, rank_);
         result_.value = program(endpoint);
         const std::uint64_t limit = world_.options().value_bytes;

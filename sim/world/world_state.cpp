@@ -2,6 +2,8 @@
 
 #include "world/error_message.hpp"
 
+#include "swaplab/sim/mutant.hpp"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -61,6 +63,7 @@ std::string text_of(const std::exception_ptr& error) {
 
 WorldState::WorldState(const WorldOptions& options, Hub& hub)
     : options_(options),
+      born_(std::chrono::steady_clock::now()),
       board_({options.size, options.staging_bytes, options.value_bytes + 1}),
       hub_(hub) {}
 
@@ -77,6 +80,21 @@ void WorldState::open(int channel) {
     const auto wanted = static_cast<std::uint32_t>(channel) + 1;
     while (before < wanted && !used.compare_exchange_weak(before, wanted)) {
     }
+}
+
+bool WorldState::starting() const {
+    if (SWAPLAB_MUTANT("world.deadline_counts_start") ||
+        (std::chrono::steady_clock::now() - born_ > options_.start_max &&
+         !SWAPLAB_MUTANT("world.start_unbounded"))) {
+        return false;
+    }
+    for (int rank = 0; rank < size(); ++rank) {
+        const Seat& seat = board_.seat(rank);
+        if (!seat.present.load() && seat.end.load() == End::running) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void WorldState::end(int rank, End how, std::string_view reason) {

@@ -8,6 +8,7 @@
 #include "swaplab/sim/error.hpp"
 #include "swaplab/sim/world.hpp"
 
+#include <chrono>
 #include <exception>
 #include <string>
 
@@ -24,6 +25,9 @@ class WorldState {
 
     /// The rank is at this point of its way: noted, and the place where faults happen.
     void at(int rank, RankPhase phase);
+
+    /// Whether some rank has neither begun its program nor ended, and may still take its time.
+    [[nodiscard]] bool starting() const;
 
     /// Says how a rank ended, for ever, and wakes whoever waits for it.
     void end(int rank, End how, std::string_view reason);
@@ -48,6 +52,7 @@ class WorldState {
     [[nodiscard]] ErrorFields where_fields(int rank) const;
 
     WorldOptions options_;
+    std::chrono::steady_clock::time_point born_;
     Board board_;
     Hub& hub_;
 };

@@ -9,6 +9,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <poll.h>
 #include <stdexcept>
 
 namespace swaplab::sim {
@@ -225,13 +226,36 @@ TEST_P(Errors, ABrokenCommunicatorStaysBroken) {
 }
 
 TEST_P(Errors, RanksThatWaitInACircleAreGivenUp) {
-    const auto results = run_ranks(options(3, 100), [](Communicator& world) {
+    const auto results = run_ranks(options(3, 500), [](Communicator& world) {
         static_cast<void>(world.receive((world.rank() + 1) % 3));
     });
     for (const RankResult& result : results) {
         EXPECT_THAT(fields_of<DeadlineExceeded>(result),
                     Contains(ErrorField{"last_operation", "point_to_point"}));
     }
+}
+
+void begin_late(int rank, RankPhase at) {
+    if (rank == 1 && at == RankPhase::started) {
+        ::poll(nullptr, 0, 900);
+    }
+}
+
+TEST_P(Errors, ARankThatTakesLongToBeginIsNotLate) {
+    WorldOptions slow = options(2, 400);
+    slow.on_phase = begin_late;
+    EXPECT_NO_THROW(rethrow_first(run_ranks(slow, [](Communicator& world) { world.barrier(); })));
+}
+
+TEST_P(Errors, ARankThatTakesLongerThanStartMaxToBeginIsLate) {
+    if (GetParam() == WorldKind::fiber) {
+        GTEST_SKIP() << "fibers know no time";
+    }
+    WorldOptions slow = options(2, 200);
+    slow.start_max = std::chrono::milliseconds(100);
+    slow.on_phase = begin_late;
+    const auto results = run_ranks(slow, [](Communicator& world) { world.barrier(); });
+    EXPECT_THAT(fields_of<DeadlineExceeded>(results[0]), Contains(ErrorField{"rank", "rank 1"}));
 }
 
 TEST_P(Errors, ValuesLargerThanTheLimitAreErrorsOfTheirRank) {

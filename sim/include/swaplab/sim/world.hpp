@@ -57,8 +57,10 @@ struct WorldOptions {
     int size = 1;            ///< 1 to 64
     std::uint64_t seed = 1;  ///< order in which fibers run between collectives
     /// How long a rank waits for another one (threads, processes), and a stopped process half as
-    /// long, before it is given up. Fibers are given up when nobody can go on.
+    /// long, before it is given up. Counts from when the programs of all ranks have begun, or had
+    /// `start_max` to begin. Fibers are given up when nobody can go on.
     std::chrono::milliseconds deadline{60'000};
+    std::chrono::milliseconds start_max{60'000};
     /// Memory through which collectives move data, of all ranks together. Any amount of data goes
     /// through it, block by block.
     std::uint64_t staging_bytes = std::uint64_t{48} << 20U;
