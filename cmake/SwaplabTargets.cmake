@@ -66,6 +66,7 @@ endfunction()
 
 # swaplab_test(NAME SOURCES s... DEPENDS t... LABELS l... [TIMEOUT seconds] [PRIVATE_OF dir...])
 # One test program and its ctest entry; run it from the root of the tree. PRIVATE_OF lets it see a module's private headers.
+# Label "sanitized": it manages memory or reads files of others, so CI runs it under AddressSanitizer, too.
 function(swaplab_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;PRIVATE_OF" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -85,6 +86,9 @@ function(swaplab_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+  if(sanitized IN_LIST ARG_LABELS)
+    set_property(GLOBAL APPEND PROPERTY swaplab_sanitized_tests ${name})
+  endif()
   if(NOT style IN_LIST ARG_LABELS)
     set_property(GLOBAL APPEND PROPERTY swaplab_test_programs $<TARGET_FILE:${name}>)
   endif()

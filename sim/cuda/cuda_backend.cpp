@@ -183,6 +183,7 @@ void CudaBackend::run_out(MemoryKind kind, std::uint64_t bytes, std::uint64_t ro
                           std::string_view tag, CallSite site, std::uint64_t free_bytes) const {
     OutOfDeviceMemory::Report report;
     report.rank = rank();
+    report.memory = std::string(name_of(kind));
     report.tag = std::string(tag);
     report.requested_bytes = bytes;
     report.rounded_bytes = rounded_bytes;

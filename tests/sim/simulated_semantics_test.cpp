@@ -209,6 +209,25 @@ TEST(Overlap, CopiesOfTwoStreamsRunInEitherOrder) {
     EXPECT_EQ(last, (std::set{std::byte{1}, std::byte{2}}));
 }
 
+TEST(Overlap, HostFunctionsOfTwoStreamsRunInEitherOrder) {
+    std::set<std::string> orders;
+    const Exploration all = explore(
+        {},
+        [&orders](SimulatedDevice& device) {
+            const Stream one(device, "one");
+            const Stream two(device, "two");
+            const auto seen = std::make_shared<std::string>();
+            device.call_host({"first", {}, {}, [seen] { *seen += "1"; }}, one);
+            device.call_host({"second", {}, {}, [seen] { *seen += "2"; }}, two);
+            device.synchronize(one.ref());
+            device.synchronize(two.ref());
+            orders.insert(*seen);
+        },
+        1000);
+    EXPECT_TRUE(all.complete);
+    EXPECT_EQ(orders, (std::set<std::string>{"12", "21"}));
+}
+
 // Nor does the host trap there while a copy or a kernel is in flight.
 TEST(HostTouch, TrapsWhileAKernelRuns) {
     const auto device = make_simulated_device({});

@@ -137,6 +137,31 @@ TEST_F(CudaErrors, NoFreeMemoryForTheDeviceItselfIsSaid) {
     const auto works = make_cuda_device({});
 }
 
+/// What the documentation says of a code decides whether the device can go on.
+TEST_F(CudaErrors, CodesThatNeedANewProcessLoseTheDeviceAndOthersDoNot) {
+    const auto thrown_by = [](int code) {
+        begin({});
+        const auto device = make_cuda_device({});
+        const Stream stream(*device, "stream");
+        const DeviceBuffer memory(*device, 64, stream, "memory");
+        standin()->arm({fault("cudaMemsetAsync", static_cast<cudaError_t>(code))});
+        try {
+            device->fill_async(memory.data(), {}, 64, stream);
+        } catch (const DeviceLost&) {
+            return std::string("DeviceLost");
+        } catch (const DeviceError&) {
+            return std::string("DeviceError");
+        }
+        return std::string("nothing");
+    };
+    for (const int code : {226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}) {
+        EXPECT_EQ(thrown_by(code), "DeviceLost") << code;
+    }
+    for (const int code : {1, 2, 46, 400}) {
+        EXPECT_EQ(thrown_by(code), "DeviceError") << code;
+    }
+}
+
 TEST_F(CudaErrors, WhatHasRunIsNotSuspected) {
     begin({});
     const auto device = make_cuda_device({});

@@ -53,6 +53,17 @@ TEST_F(StandinCopies, EveryKindMovesBytes) {
     EXPECT_THAT(device().findings(), ::testing::IsEmpty());
 }
 
+TEST_F(StandinCopies, ThoseWithinTheDeviceAndFillsDoNotWaitForTheHostsSake) {
+    ASSERT_CUDA(cudaMemcpy(memory_, pinned_, bytes, cudaMemcpyHostToDevice));
+    EXPECT_EQ(on_device(), 'p');
+    ASSERT_CUDA(cudaMemset(other_, 'f', bytes));
+    ASSERT_CUDA(cudaMemcpy(memory_, other_, bytes, cudaMemcpyDeviceToDevice));
+    EXPECT_EQ(on_device(), 'p');
+    ASSERT_CUDA(cudaDeviceSynchronize());
+    EXPECT_EQ(on_device(), 'f');
+    EXPECT_THAT(device().findings(), ::testing::IsEmpty());
+}
+
 TEST_F(StandinCopies, AsynchronousCopiesOfPinnedMemoryRunLater) {
     ASSERT_CUDA(cudaMemcpyAsync(memory_, pinned_, bytes, cudaMemcpyHostToDevice, stream_));
     pinned_[0] = 'x';

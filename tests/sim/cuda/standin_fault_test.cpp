@@ -55,6 +55,31 @@ TEST_F(StandinFaults, StickyCodesBreakTheDevice) {
     EXPECT_CUDA(cudaErrorECCUncorrectable, cudaDeviceReset());
 }
 
+/// Those of which the documentation says that the process must be relaunched.
+TEST_F(StandinFaults, ThirteenCodesAreStickyAndThoseOfCallsAreNot) {
+    for (const int code : {226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911}) {
+        begin({});
+        void* pointer = nullptr;
+        const auto sticky = static_cast<cudaError_t>(code);
+        standin()->arm({{.call = "cudaMalloc", .code = code}});
+        EXPECT_CUDA(sticky, cudaMalloc(&pointer, 1));
+        EXPECT_CUDA(sticky, cudaGetLastError());
+        EXPECT_CUDA(sticky, cudaMalloc(&pointer, 1));
+        EXPECT_CUDA(sticky, cudaDeviceSynchronize());
+    }
+    for (const int code : {1, 2, 400, 600}) {
+        begin({});
+        void* pointer = nullptr;
+        const auto passing = static_cast<cudaError_t>(code);
+        standin()->arm({{.call = "cudaMalloc", .code = code}});
+        EXPECT_CUDA(passing, cudaMalloc(&pointer, 1));
+        EXPECT_CUDA(passing, cudaPeekAtLastError());
+        EXPECT_CUDA(passing, cudaGetLastError());
+        EXPECT_CUDA(cudaSuccess, cudaGetLastError());
+        EXPECT_CUDA(cudaSuccess, cudaMalloc(&pointer, 1));
+    }
+}
+
 TEST_F(StandinFaults, WorkThatFailsLateIsReportedByALaterCallWithItsOrigin) {
     const StandinFault fault{.call = "cudaMemsetAsync",
                              .ordinal = 2,
