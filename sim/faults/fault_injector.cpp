@@ -19,6 +19,7 @@ bool is_possible(const Fault& fault) {
     switch (fault.action) {
         case FaultAction::late:
             return can_be_late(fault.seam, fault.operation);
+        case FaultAction::slow:
         case FaultAction::flip:
             return fault.seam == "device" &&
                    (fault.operation == "copy" || fault.operation == "copy_pageable");
@@ -39,11 +40,17 @@ void check(const Fault& fault) {
         throw ArgumentError("a fault strikes the 1st pass or a later one, not the 0th",
                             {{"operation", fault.operation}, {"found", "ordinal 0"}});
     }
+    if (fault.action == FaultAction::slow && fault.times < 2) {
+        throw ArgumentError(
+            "a slow copy takes at least 2 times its time",
+            {{"operation", fault.operation}, {"found", "times " + std::to_string(fault.times)}});
+    }
     if (!is_possible(fault) && !SWAPLAB_MUTANT("faults.action_unchecked")) {
         throw ArgumentError(
-            fmt::format("the operation {} of seam {} cannot fail in this way; late is for copies, "
-                        "fill and launch of a device, flip for its copies, postpone for query",
-                        fault.operation, fault.seam),
+            fmt::format(
+                "the operation {} of seam {} cannot fail in this way; late is for copies, "
+                "fill and launch of a device, flip and slow for its copies, postpone for query",
+                fault.operation, fault.seam),
             {{"operation", fault.operation}, {"seam", fault.seam}});
     }
 }

@@ -173,6 +173,13 @@ class FaultyDevice final : public Device {
     template <class Issue>
     void copy(const Fault* fault, const std::string& operation, const Copy& what,
               const Issue& issue) {
+        if (fault != nullptr && fault->action == FaultAction::slow) {
+            const std::uint64_t times = SWAPLAB_MUTANT("faults.never_slow") ? 1 : fault->times;
+            for (std::uint64_t done = 0; done < times; ++done) {
+                work(nullptr, operation, what.site, issue);
+            }
+            return;
+        }
         if (fault == nullptr || fault->action != FaultAction::flip || what.bytes == 0) {
             return work(fault, operation, what.site, issue);
         }

@@ -244,7 +244,51 @@ TEST_F(Faults, PostponeWhatAQueryTells) {
     EXPECT_TRUE(device.query(done.ref()));
 }
 
+/// When two uploads and one download of 1,000 B would have run, at 1 B per nanosecond.
+std::uint64_t end_of_copies(const FaultPlan& plan) {
+    const auto inner = make_simulated_device({.capacity_bytes = 1U << 20U});
+    FaultInjector injector(0);
+    const auto device = make_faulty_device(*inner, injector);
+    const Stream stream(*device, "stream");
+    PinnedBuffer host(*device, 1000, "host");
+    host.write(0, 1).bytes()[0] = std::byte{5};
+    PinnedBuffer back(*device, 1000, "back");
+    const DeviceBuffer buffer(*device, 1000, stream, "buffer");
+    injector.arm(plan);
+    for (int i = 0; i < 2; ++i) {
+        device->copy_async(buffer.data(), host.data(), 1000, CopyDirection::host_to_device, stream);
+    }
+    device->copy_async(back.data(), buffer.data(), 1000, CopyDirection::device_to_host, stream);
+    device->synchronize(stream.ref());
+    EXPECT_EQ(back.read(0, 1).bytes()[0], std::byte{5});
+    EXPECT_THAT(inner->findings(), IsEmpty());
+    DeviceProfile profile;
+    profile.upload_bytes_per_second = 1e9;
+    profile.download_bytes_per_second = 1e9;
+    const TimedGraph graph = inner->timed_graph();
+    std::uint64_t end = 0;
+    const std::vector<std::vector<OperationTime>> times = timeline({&graph, 1}, profile);
+    for (const OperationTime& time : times.at(0)) {
+        end = std::max(end, time.end_picoseconds);
+    }
+    return end;
+}
+
+TEST(SlowLinks, TakeTheirTimeAndBringTheRightBytes) {
+    Fault once = fault_at("copy", 2, FaultAction::slow);
+    once.times = 3;
+    Fault for_good = once;
+    for_good.for_good = true;
+    EXPECT_EQ(end_of_copies({}), 3'000'000U);
+    EXPECT_EQ(end_of_copies({once}), 5'000'000U);
+    EXPECT_EQ(end_of_copies({for_good}), 7'000'000U);
+}
+
 TEST_F(Faults, ThatCannotBeAreRefused) {
+    EXPECT_THROW(injector.arm({fault_at("launch", 1, FaultAction::slow)}), ArgumentError);
+    Fault no_slower = fault_at("copy", 1, FaultAction::slow);
+    no_slower.times = 1;
+    EXPECT_THROW(injector.arm({no_slower}), ArgumentError);
     EXPECT_THROW(injector.arm({fault_at("copy", 0)}), ArgumentError);
     EXPECT_THROW(injector.arm({fault_at("allocate", 1, FaultAction::flip)}), ArgumentError);
     EXPECT_THROW(injector.arm({fault_at("record", 1, FaultAction::late)}), ArgumentError);

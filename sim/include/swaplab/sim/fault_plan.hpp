@@ -26,8 +26,10 @@ namespace swaplab::sim {
 /// later call reports it as a DeviceLost with both operations; so does every call from then on.
 /// flip: one bit of what a copy brings is wrong.
 /// postpone: a query answers that the work has not run, and runs nothing.
+/// slow: a copy is made Fault::times times over, as on a link that sends again: it brings the right
+/// bytes in so many times the time.
 enum class FaultAction : std::uint8_t {
-    fail, foreign, kill, stop, delay, late, flip, postpone
+    fail, foreign, kill, stop, delay, late, flip, postpone, slow
 };
 
 /// One pass of a point where something may go wrong.
@@ -49,6 +51,7 @@ struct Fault {
     bool for_good = false;  ///< every later pass that fits, too
     std::chrono::milliseconds delay{0};
     std::uint64_t bit = 0;  ///< of flip: which one, modulo the bits of the copy
+    std::uint64_t times = 4;  ///< of slow, at least 2
     /// Of late: calls that still succeed before one reports. A call that waits always reports.
     std::uint64_t silent_calls = std::numeric_limits<std::uint64_t>::max();
     friend bool operator==(const Fault&, const Fault&) = default;
