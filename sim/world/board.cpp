@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace swaplab::sim {
 namespace {
@@ -23,29 +24,51 @@ std::uint64_t up_to_page(std::uint64_t bytes) {
 
 /// Boost.Interprocess' mapping without a name: nothing to unlink, whoever is killed when.
 struct Board::Mapping {
-    explicit Mapping(std::uint64_t bytes)
-        : region(boost::interprocess::anonymous_shared_memory(bytes)) {}
+    explicit Mapping(boost::interprocess::mapped_region mapped) : region(std::move(mapped)) {}
     boost::interprocess::mapped_region region;
 };
 
-Board::Board(const BoardSize& size) : size_(size) {
+namespace {
+
+/// A descriptor as what Boost.Interprocess maps.
+struct MappableFile {
+    int file;
+    [[nodiscard]] boost::interprocess::mapping_handle_t get_mapping_handle() const {
+        return boost::interprocess::ipcdetail::mapping_handle_from_file_handle(file);
+    }
+};
+
+boost::interprocess::mapped_region map(int file, std::uint64_t bytes) {
+    if (file == Board::no_file) {
+        return boost::interprocess::anonymous_shared_memory(bytes);
+    }
+    return {MappableFile{file}, boost::interprocess::read_write, 0, bytes};
+}
+
+}  // namespace
+
+BoardLayout::BoardLayout(const BoardSize& size) noexcept {
     const auto ranks = static_cast<std::uint64_t>(size.ranks);
-    const std::uint64_t blocks = ranks * channels * 2;
-    block_bytes_ = std::max(page_bytes, size.staging_bytes / blocks / page_bytes * page_bytes);
-    seats_ = sizeof(Header);
-    slots_ = seats_ + ranks * sizeof(Seat);
-    reports_ = up_to_page(slots_ + ranks * channels * sizeof(Slot));
-    blocks_ = reports_ + ranks * up_to_page(size.report_bytes);
-    const std::uint64_t bytes = blocks_ + blocks * block_bytes_;
+    const std::uint64_t outboxes = ranks * channels * 2;
+    block_bytes = std::max(page_bytes, size.staging_bytes / outboxes / page_bytes * page_bytes);
+    seats = sizeof(Header);
+    slots = seats + ranks * sizeof(Seat);
+    reports = up_to_page(slots + ranks * channels * sizeof(Slot));
+    blocks = reports + ranks * up_to_page(size.report_bytes);
+    bytes = blocks + outboxes * block_bytes;
+}
+
+Board::Board(const BoardSize& size, int file) : size_(size), layout_(size) {
     try {
-        mapping_ = std::make_unique<Mapping>(bytes);
+        mapping_ = std::make_unique<Mapping>(map(file, layout_.bytes));
     } catch (const boost::interprocess::interprocess_exception& error) {
         throw StorageError(
             fmt::format("cannot map {} bytes for a world of {} ranks: {}. WorldOptions: smaller "
                         "staging_bytes ({}) or value_bytes ({} per rank) may help",
-                        bytes, size.ranks, error.what(), size.staging_bytes, size.report_bytes),
+                        layout_.bytes, size.ranks, error.what(), size.staging_bytes,
+                        size.report_bytes),
             {{"operation", "map world"},
-             {"bytes", std::to_string(bytes)},
+             {"bytes", std::to_string(layout_.bytes)},
              {"reason", error.what()}});
     }
 }
@@ -61,21 +84,21 @@ Header& Board::header() const noexcept {
 }
 
 Seat& Board::seat(int rank) const noexcept {
-    return reinterpret_cast<Seat*>(at(seats_))[rank];
+    return reinterpret_cast<Seat*>(at(layout_.seats))[rank];
 }
 
 Slot& Board::slot(int channel, int rank) const noexcept {
-    return reinterpret_cast<Slot*>(at(slots_))[channel * size_.ranks + rank];
+    return reinterpret_cast<Slot*>(at(layout_.slots))[channel * size_.ranks + rank];
 }
 
 std::span<std::byte> Board::report(int rank) const noexcept {
-    return {at(reports_ + static_cast<std::uint64_t>(rank) * up_to_page(size_.report_bytes)),
+    return {at(layout_.reports + static_cast<std::uint64_t>(rank) * up_to_page(size_.report_bytes)),
             size_.report_bytes};
 }
 
 std::span<std::byte> Board::block(int channel, int rank, std::size_t outbox) const {
     const auto index = static_cast<std::uint64_t>((channel * size_.ranks + rank) * 2) + outbox;
-    return {at(blocks_ + index * block_bytes_), block_bytes_};
+    return {at(layout_.blocks + index * layout_.block_bytes), layout_.block_bytes};
 }
 
 }  // namespace swaplab::sim

@@ -106,7 +106,21 @@ struct alignas(64) Seat {
 /// Why no rank can go on, decided once.
 enum class Breach : std::uint32_t { none, mismatch, lost, late };
 
+/// What a program that joins by exec must know of the world: the launcher's options.
+struct Charter {
+    static constexpr std::uint64_t expected_mark = 0x31646c726f777773;  // "swworld1"
+
+    std::uint64_t mark = expected_mark;
+    std::array<std::uint64_t, 4> layout{};  ///< of the program that made it
+    std::int64_t ranks = 0;
+    std::int64_t deadline_ms = 0;
+    std::int64_t start_max_ms = 0;
+    std::uint64_t staging_bytes = 0;
+    std::uint64_t value_bytes = 0;
+};
+
 struct alignas(64) Header {
+    Charter charter;                    ///< first in the mapping; only where programs join by exec
     std::atomic<std::uint64_t> breach;  ///< kind, rank concerned and rank that found it
     std::atomic<std::uint32_t> channels_used;
 };
@@ -117,11 +131,27 @@ struct BoardSize {
     std::uint64_t report_bytes = 0;   ///< of each rank
 };
 
+/// Where things lie in the mapping.
+struct BoardLayout {
+    explicit BoardLayout(const BoardSize& size) noexcept;
+
+    std::uint64_t seats = 0;
+    std::uint64_t slots = 0;
+    std::uint64_t reports = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t block_bytes = 0;
+    std::uint64_t bytes = 0;  ///< of everything
+};
+
 /// Finds things in the shared mapping, and owns it. Copies of a Board in other processes made by
-/// fork see the same memory. Throws StorageError when it cannot be mapped.
+/// fork see the same memory; so do other programs' boards over the same file. Throws StorageError
+/// when it cannot be mapped.
 class Board {
   public:
-    explicit Board(const BoardSize& size);
+    static constexpr int no_file = -1;
+
+    /// `file`: a descriptor of BoardLayout::bytes to map, or memory that has no name.
+    explicit Board(const BoardSize& size, int file = no_file);
     ~Board();
     Board(const Board&) = delete;
     Board& operator=(const Board&) = delete;
@@ -140,11 +170,7 @@ class Board {
     [[nodiscard]] std::byte* at(std::uint64_t offset) const noexcept;
 
     BoardSize size_;
-    std::uint64_t seats_ = 0;
-    std::uint64_t slots_ = 0;
-    std::uint64_t reports_ = 0;
-    std::uint64_t blocks_ = 0;
-    std::uint64_t block_bytes_ = 0;
+    BoardLayout layout_;
     std::unique_ptr<Mapping> mapping_;
 };
 

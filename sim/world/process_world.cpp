@@ -1,9 +1,8 @@
-/// Ranks as forked processes over memory mapped before the fork. The launcher takes no part in
-/// collectives: it watches the ranks and tells the others when one has died or hangs.
+#include "world/process_world.hpp"
 
 #include "world/error_message.hpp"
 #include "world/futex_hub.hpp"
-#include "world/rank_run.hpp"
+#include "world/process_rank.hpp"
 #include "world/worlds.hpp"
 
 #include "swaplab/sim/mutant.hpp"
@@ -30,65 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int status_threw = 10;
-constexpr int status_trapped = 11;
 constexpr int look_around_ms = 10;
-
-int status_of(RankResult::End end) {
-    constexpr int statuses[] = {0, status_threw, status_trapped};
-    return statuses[static_cast<std::size_t>(end)];
-}
-
-/// What a rank leaves behind: how it ended, then its value or its error.
-void write_report(WorldState& world, int rank, const RankResult& result) {
-    const std::span<std::byte> report = world.board().report(rank);
-    const std::string text =
-        result.error ? encode_error(result.error, report.size() - 1) : result.value;
-    report[0] = static_cast<std::byte>(result.end);
-    std::memcpy(report.data() + 1, text.data(), text.size());
-    world.board().seat(rank).report_bytes.store(1 + text.size());
-}
-
-std::optional<RankResult> read_report(WorldState& world, int rank) {
-    const std::uint64_t bytes = world.board().seat(rank).report_bytes.load();
-    if (bytes == 0) {
-        return std::nullopt;
-    }
-    const std::span<std::byte> report = world.board().report(rank);
-    const std::string text(reinterpret_cast<const char*>(report.data()) + 1, bytes - 1);
-    RankResult result;
-    result.end = static_cast<RankResult::End>(report[0]);
-    if (result.end == RankResult::End::finished) {
-        result.value = text;
-    } else {
-        result.error = decode_error(text);
-    }
-    return result;
-}
-
-[[noreturn]] void be_rank(WorldState& world, int rank, const RankFunction& program,
-                          pid_t launcher) noexcept {
-    if (!SWAPLAB_MUTANT("world.orphans_live")) {
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    }
-    if (::getppid() != launcher) {
-        ::_exit(1);
-    }
-    RankRun run(world, rank, program);
-    run.resume_to_end();
-    if (run.wish() == RankRun::Wish::stop) {
-        ::raise(SIGSTOP);
-    }
-    if (run.result().end == RankResult::End::killed) {
-        ::raise(SIGKILL);
-    }
-    write_report(world, rank, run.result());
-    world.at(rank, RankPhase::reported);
-    run.show_end();
-    world.at(rank, RankPhase::ended);
-    std::fflush(nullptr);
-    ::_exit(status_of(run.result().end));
-}
 
 void require_one_thread() {
     const std::filesystem::path tasks = "/proc/self/task";
@@ -108,8 +49,8 @@ void require_one_thread() {
 
 class Launcher {
   public:
-    explicit Launcher(const WorldOptions& options)
-        : hub_(FutexHub::Reach::processes, options.deadline), world_(options, hub_) {}
+    Launcher(const WorldOptions& options, int file)
+        : hub_(FutexHub::Reach::processes, options.deadline), world_(options, hub_, file) {}
 
     ~Launcher() {
         for (Child& child : children_) {
@@ -121,14 +62,14 @@ class Launcher {
         }
     }
 
-    std::vector<RankResult> run(const RankFunction& program) {
+    std::vector<RankResult> run(const BeginRank& begin) {
         require_one_thread();
         std::fflush(nullptr);  // or each rank would print what is buffered here
         const pid_t launcher = ::getpid();
         for (int rank = 0; rank < world_.size(); ++rank) {
             const pid_t pid = ::fork();
             if (pid == 0) {
-                be_rank(world_, rank, program, launcher);
+                begin(world_, rank, launcher);
             }
             if (pid < 0) {
                 throw std::system_error(errno, std::generic_category(),
@@ -257,8 +198,16 @@ class Launcher {
 
 }  // namespace
 
+std::vector<RankResult> run_children(const WorldOptions& options, int file,
+                                     const BeginRank& begin) {
+    return Launcher(options, file).run(begin);
+}
+
 std::vector<RankResult> run_processes(const WorldOptions& options, const RankFunction& program) {
-    return Launcher(options).run(program);
+    return run_children(options, Board::no_file, [&](WorldState& world, int rank, pid_t launcher) {
+        die_with(launcher);
+        be_rank(world, rank, program);
+    });
 }
 
 }  // namespace swaplab::sim

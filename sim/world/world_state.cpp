@@ -61,10 +61,14 @@ std::string text_of(const std::exception_ptr& error) {
     }
 }
 
-WorldState::WorldState(const WorldOptions& options, Hub& hub)
+BoardSize WorldState::board_size(const WorldOptions& options) noexcept {
+    return {options.size, options.staging_bytes, options.value_bytes + 1};
+}
+
+WorldState::WorldState(const WorldOptions& options, Hub& hub, int file)
     : options_(options),
       born_(std::chrono::steady_clock::now()),
-      board_({options.size, options.staging_bytes, options.value_bytes + 1}),
+      board_(board_size(options), file),
       hub_(hub) {}
 
 void WorldState::at(int rank, RankPhase phase) {

@@ -16,7 +16,10 @@ namespace swaplab::sim {
 
 class WorldState {
   public:
-    WorldState(const WorldOptions& options, Hub& hub);
+    /// `file`: see Board.
+    WorldState(const WorldOptions& options, Hub& hub, int file = Board::no_file);
+
+    [[nodiscard]] static BoardSize board_size(const WorldOptions& options) noexcept;
 
     [[nodiscard]] const WorldOptions& options() const noexcept { return options_; }
     [[nodiscard]] Board& board() noexcept { return board_; }

@@ -105,6 +105,21 @@ struct RankResult {
 [[nodiscard]] std::vector<RankResult> run_rank_functions(const WorldOptions& options,
                                                          const RankFunction& program);
 
+/// The same over programs that need not know each other: each rank is the program command[0] (a
+/// path), begun by exec with the words of `command`, which then calls join_world() as this process'
+/// child, without a shell between them. For what a fork cannot copy, such as CUDA. It gives back
+/// what its program of join_world() does; a program that cannot be run or never joins is lost like
+/// one that died. `world` and `seed` mean nothing here. Throws as run_ranks() does, and
+/// ArgumentError for an empty command and for on_phase.
+[[nodiscard]] std::vector<RankResult> run_executed_ranks(const WorldOptions& options,
+                                                         const std::vector<std::string>& command);
+
+/// In a program begun by run_executed_ranks(): runs `program` as the rank that this process is,
+/// then ends the process as a rank's process ends, without destructors of globals. Throws
+/// ArgumentError, with nothing changed, in a process that was not begun so, has joined already, or
+/// was built from other sources than its launcher.
+[[noreturn]] void join_world(const RankFunction& program);
+
 /// Ends the calling rank as a kill would, at once: a process by SIGKILL, a fiber or thread by
 /// abandoning its stack, so that no destructor runs and what the stack owns stays. Inside a rank
 /// only.
