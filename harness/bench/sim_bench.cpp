@@ -190,14 +190,20 @@ void allocate_and_free(benchmark::State& state) {
 BENCHMARK(allocate_and_free)->ArgName("live")->Arg(1000)->Arg(100000);
 
 /// One upload and one download of a whole buffer against memcpy of the same bytes in the same
-/// memory; the shortest of each. No poison: it writes each download's destination once more.
+/// memory, all of it touched before; the shortest of each. No poison: it writes each download's
+/// destination once more. With page guards on demand.
 void copy_against_memcpy(benchmark::State& state) {
     const auto bytes = static_cast<std::uint64_t>(state.range(0));
-    const auto device = make_device(2 * bytes, true, false);
+    sim::SimulatedDeviceOptions options;
+    options.capacity_bytes = 2 * bytes;
+    options.poison = false;
+    options.page_guards = state.range(1) == on;
+    const auto device = sim::make_simulated_device(options);
     const sim::Stream stream(*device, "stream");
     const sim::DeviceBuffer memory(*device, bytes, stream, "memory");
     sim::PinnedBuffer pinned(*device, bytes, "pinned");
     auto* const alias = const_cast<std::byte*>(device->inspect(memory.data()));
+    std::memset(alias, 1, bytes);
     double device_seconds = std::numeric_limits<double>::max();
     double memcpy_seconds = device_seconds;
     for (auto _ : state) {
@@ -221,11 +227,8 @@ void copy_against_memcpy(benchmark::State& state) {
     state.SetBytesProcessed(state.iterations() * 2 * static_cast<std::int64_t>(bytes));
 }
 BENCHMARK(copy_against_memcpy)
-    ->ArgName("bytes")
-    ->Arg(1 << 12)
-    ->Arg(1 << 20)
-    ->Arg(1 << 24)
-    ->Arg(1 << 26)
+    ->ArgNames({"bytes", "guards"})
+    ->ArgsProduct({{1 << 12, 1 << 20, 1 << 24, 1 << 26}, {off, on}})
     ->UseManualTime();
 
 /// One program of 200 operations on a device of its own, another seed each time.

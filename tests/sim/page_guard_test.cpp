@@ -5,6 +5,9 @@
 
 #include "swaplab/sim/simulated_device.hpp"
 
+#include <cerrno>
+#include <unistd.h>
+
 namespace swaplab::sim {
 namespace {
 
@@ -94,6 +97,24 @@ TEST_F(PageGuards, WhatTheHostIsOrderedAfterIsOpen) {
     }
     poke(0, std::byte{1});
     EXPECT_THAT(texts(), IsEmpty());
+}
+
+/// Which no fault handler sees: the kernel itself looks at the page.
+TEST_F(PageGuards, SystemCallsAreRefusedGuardedPagesAlone) {
+    int ends[2] = {};
+    ASSERT_EQ(::pipe(ends), 0);
+    const auto send = [&] { return ::write(ends[1], moments.data(), 1) == 1 ? 0 : errno; };
+    EXPECT_EQ(send(), 0);
+    download(0, page_bytes);
+    EXPECT_EQ(send(), EFAULT);
+    EXPECT_THAT(texts(), IsEmpty());
+    EXPECT_EQ(send(), 0);
+    download(0, page_bytes);
+    static_cast<void>(moments.read(0, 1));
+    EXPECT_EQ(send(), 0);
+    EXPECT_EQ(texts().size(), 1U);  // the scope's
+    ::close(ends[0]);
+    ::close(ends[1]);
 }
 
 TEST_F(PageGuards, HavingRunIsNotEnough) {
