@@ -8,7 +8,7 @@
 
 namespace swaplab::harness::scenario {
 
-void HeldMemory::hold(const HoldStep& step, const UnitValues& units, sim::SimulatedDevice& device,
+void HeldMemory::hold(const HoldStep& step, const UnitValues& units, sim::Device& device,
                       sim::Device& faulty, sim::StreamRef stream) {
     const std::int64_t amount = step.bytes.value(units).value_or(0);
     if (amount <= 0) {

@@ -5,7 +5,6 @@
 #include "scenario/model.hpp"
 
 #include "swaplab/sim/buffer.hpp"
-#include "swaplab/sim/simulated_device.hpp"
 #include "swaplab/sim/stream.hpp"
 
 #include <cstdint>
@@ -20,9 +19,9 @@ namespace swaplab::harness::scenario {
 class HeldMemory {
   public:
     /// The amount of `step` is read with `units`. `faulty` hands on to `device`, which gives what
-    /// is outside of its pool. Throws OutOfDeviceMemory; ArgumentError for an amount that is no
-    /// number of bytes above 0.
-    void hold(const HoldStep& step, const UnitValues& units, sim::SimulatedDevice& device,
+    /// is outside of its pool, without faults. Throws OutOfDeviceMemory; ArgumentError for an
+    /// amount that is no number of bytes above 0.
+    void hold(const HoldStep& step, const UnitValues& units, sim::Device& device,
               sim::Device& faulty, sim::StreamRef stream);
     void release(const std::string& name) { held_.erase(name); }
     /// As a process gives back everything when it ends.
@@ -32,7 +31,7 @@ class HeldMemory {
     /// Device memory beside the pool, freed in the order of its stream.
     class Outside {
       public:
-        Outside(sim::SimulatedDevice& device, std::uint64_t bytes, sim::StreamRef stream,
+        Outside(sim::Device& device, std::uint64_t bytes, sim::StreamRef stream,
                 const std::string& tag)
             : device_(device),
               pointer_(device.allocate_outside_pool(bytes, stream, tag)),
@@ -42,7 +41,7 @@ class HeldMemory {
         ~Outside() { device_.deallocate(pointer_, stream_); }
 
       private:
-        sim::SimulatedDevice& device_;
+        sim::Device& device_;
         void* pointer_;
         sim::StreamRef stream_;
     };

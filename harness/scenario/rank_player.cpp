@@ -159,7 +159,7 @@ RankPlayer::RankPlayer(const Stage& stage, std::size_t first, int rank, std::uin
     if (stage.run->traced) {
         recording_ = sim::make_recording_device(*device_, program_);
     }
-    faulty_ = sim::make_faulty_device(recording_ ? *recording_ : *device_, faults_);
+    faulty_ = sim::make_faulty_device(device(), faults_);
     history_.process = first;
 }
 
@@ -379,7 +379,7 @@ void RankPlayer::perform(const Step& step) {
             damage_directory(*stage_.storage, *damage);
         }
     } else if (const auto* hold = std::get_if<HoldStep>(&step.action)) {
-        held_.hold(*hold, unit_values(step.after, rank_, {}), *device_, *faulty_, stream_->ref());
+        held_.hold(*hold, unit_values(step.after, rank_, {}), device(), *faulty_, stream_->ref());
     } else if (const auto* release = std::get_if<ReleaseStep>(&step.action)) {
         held_.release(release->name);
     }

@@ -59,6 +59,8 @@ class RankPlayer {
     [[nodiscard]] std::vector<sim::Finding> new_findings();
 
   private:
+    /// What faults are put before.
+    [[nodiscard]] sim::Device& device() { return recording_ ? *recording_ : *device_; }
     void measured(StepRecord& record, const std::string& verb, const std::function<void()>& work);
     void perform(const Step& step);
     void train(const TrainStep& step);

@@ -32,4 +32,9 @@ void Device::synchronize(StreamRef stream, CallSite site) {
     }
 }
 
+void* Device::allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                                    CallSite site) {
+    return allocate(bytes, stream, tag, site);
+}
+
 }  // namespace swaplab::sim

@@ -33,6 +33,13 @@ class FaultyDevice final : public Device {
         }
         return inner_.allocate(bytes, stream, tag, site);
     }
+    void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                                CallSite site) override {
+        if (enter({"device", "allocate", tag, bytes}, "allocate", site) != nullptr) {
+            run_out(MemoryKind::device, bytes, tag, site);
+        }
+        return inner_.allocate_outside_pool(bytes, stream, tag, site);
+    }
     void deallocate(void* pointer, StreamRef stream, CallSite site) noexcept override {
         inner_.deallocate(pointer, stream, site);
     }

@@ -71,9 +71,12 @@ class Player {
         if (call.kind == CallKind::deallocate || call.kind == CallKind::deallocate_pinned) {
             return give_back(call, range);
         }
-        void* memory = call.kind == CallKind::allocate
-                           ? device_.allocate(range.bytes, stream(call), name(call), site(call))
-                           : device_.allocate_pinned(range.bytes, name(call), site(call));
+        void* memory =
+            call.kind == CallKind::allocate_pinned
+                ? device_.allocate_pinned(range.bytes, name(call), site(call))
+            : call.variant == 1
+                ? device_.allocate_outside_pool(range.bytes, stream(call), name(call), site(call))
+                : device_.allocate(range.bytes, stream(call), name(call), site(call));
         if (!call.refused) {
             memory_.push_back({reinterpret_cast<std::uintptr_t>(memory), range.bytes, true});
         }

@@ -73,14 +73,11 @@ class RecordingDevice final : public Device {
 
     void* allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
                    CallSite site) override {
-        DeviceCall call = at(CallKind::allocate, site, tag);
-        call.stream = number(stream);
-        call.writes = {{addresses_.next(), 0, bytes}};
-        void* memory = nullptr;
-        forward(std::move(call),
-                [&] { memory = inner_.allocate(bytes, inside(stream), tag, site); });
-        addresses_.add(memory, bytes);
-        return memory;
+        return allocate_by(&Device::allocate, false, bytes, stream, tag, site);
+    }
+    void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                                CallSite site) override {
+        return allocate_by(&Device::allocate_outside_pool, true, bytes, stream, tag, site);
     }
     void deallocate(void* pointer, StreamRef stream, CallSite site) noexcept override {
         DeviceCall call = at(CallKind::deallocate, site);
@@ -212,6 +209,20 @@ class RecordingDevice final : public Device {
     [[nodiscard]] MemoryInfo memory_info() const override { return inner_.memory_info(); }
 
   private:
+    using Allocate = void* (Device::*)(std::uint64_t, StreamRef, std::string_view, CallSite);
+    void* allocate_by(Allocate inner_allocate, bool outside_pool, std::uint64_t bytes,
+                      StreamRef stream, std::string_view tag, CallSite site) {
+        DeviceCall call = at(CallKind::allocate, site, tag);
+        call.variant = outside_pool && !SWAPLAB_MUTANT("trace.outside_in_pool") ? 1 : 0;
+        call.stream = number(stream);
+        call.writes = {{addresses_.next(), 0, bytes}};
+        void* memory = nullptr;
+        forward(std::move(call),
+                [&] { memory = (inner_.*inner_allocate)(bytes, inside(stream), tag, site); });
+        addresses_.add(memory, bytes);
+        return memory;
+    }
+
     [[nodiscard]] std::uint32_t intern(std::string_view text) {
         const NameId id = names_.intern(text);
         if (id >= program_.names.size()) {

@@ -252,6 +252,8 @@ class CallReader {
   private:
     static std::uint64_t variant_max(CallKind kind) {
         switch (kind) {
+            case CallKind::allocate:
+                return 1;
             case CallKind::create_stream:
                 return static_cast<std::uint64_t>(StreamKind::non_blocking);
             case CallKind::copy:

@@ -194,6 +194,25 @@ TEST(Trace, KnowsWhatBecameOfWhatIsLeftOpen) {
     EXPECT_GT(happened, 300U);
 }
 
+TEST(Trace, KnowsWhatWasAllocatedOutsideOfThePool) {
+    SimulatedDeviceOptions options = with(Schedule::fifo);
+    options.allocation = AllocationPolicy::caching;
+    options.capacity_bytes = 1U << 25U;
+    DeviceProgram calls;
+    const auto device = make_simulated_device(options);
+    const auto recording = make_recording_device(*device, calls);
+    {
+        const Stream one(*recording, "one");
+        const DeviceBuffer inside(*recording, 1U << 20U, one, "inside");
+        void* outside = recording->allocate_outside_pool(1U << 20U, one, "outside");
+        recording->deallocate(outside, one);
+    }
+    device->finish();
+    const auto again = replay(decode_trace(encode(make_trace(options, calls, *device))));
+    EXPECT_TRUE(equal(again->allocator_stats(), device->allocator_stats()));
+    EXPECT_EQ(again->trace(), device->trace());
+}
+
 TEST(Trace, OfALostDeviceLosesItAgain) {
     const DeviceTrace trace = recorded(with(Schedule::fifo), [](Device& device) {
         const Stream one(device, "one");
@@ -477,20 +496,20 @@ TEST(Shrink, RefusesATraceWithoutTheFinding) {
 TEST(Trace, IsTheSameInEveryBuild) {
     SimulatedDeviceOptions options = with(Schedule::random, 7);
     const DeviceTrace trace = recorded(options, [](Device& device) {
-        const Stream one(device, "one");
-        const Stream two(device, "two");
+        const Stream one(device, "one", StreamKind::non_blocking, {"a.cpp", 6});
+        const Stream two(device, "two", StreamKind::non_blocking, {"a.cpp", 7});
         for (int i = 0; i < 50; ++i) {
             device.launch({std::to_string(i), {}, {}, {}, {}}, i % 3 == 0 ? one : two,
                           {"a.cpp", 1});
         }
-        const Event end(device);
+        const Event end(device, {"a.cpp", 8});
         device.record(end, one, {"a.cpp", 2});
         device.wait(two, end, {"a.cpp", 3});
         device.record(end, two, {"a.cpp", 4});
         device.synchronize(end, {"a.cpp", 5});
     });
     EXPECT_EQ(trace.digest, 6387914944475541944U);
-    EXPECT_EQ(sha256_hex(encode(trace)).substr(0, 16), "de2159d0639dc436");
+    EXPECT_EQ(sha256_hex(encode(trace)).substr(0, 16), "53bd5f6bd0d22f45");
 }
 
 TEST(Trace, OfTwoHundredRandomProgramsIsTheSameInEveryBuild) {

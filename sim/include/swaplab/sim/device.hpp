@@ -55,6 +55,13 @@ class Device {
     [[nodiscard]] virtual void* allocate(std::uint64_t bytes, StreamRef stream,
                                          std::string_view tag,
                                          CallSite site = CallSite::here()) = 0;
+    /// Like allocate(), but from the device itself, beside every pool: what a library takes by
+    /// cudaMalloc while a framework's allocator keeps the rest. No pool gives anything back for it:
+    /// throws OutOfDeviceMemory where what pools reserve leaves too little. Freed by deallocate().
+    /// Of devices that know of no pool, and unless overridden: allocate().
+    [[nodiscard]] virtual void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
+                                                      std::string_view tag,
+                                                      CallSite site = CallSite::here());
     /// Gives memory back in the order of `stream`: work issued to it before may still use it.
     virtual void deallocate(void* pointer, StreamRef stream,
                             CallSite site = CallSite::here()) noexcept = 0;

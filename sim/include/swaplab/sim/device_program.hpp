@@ -49,7 +49,8 @@ struct DeviceCall {
     };
 
     CallKind kind{};
-    /// Of copies the CopyDirection, of new streams the StreamKind, of fills the value.
+    /// Of copies the CopyDirection, of new streams the StreamKind, of fills the value; of
+    /// allocations 1 outside of the pool.
     std::uint8_t variant = 0;
     bool refused = false;    ///< the call threw
     bool failed = false;     ///< what it issued threw as it ran

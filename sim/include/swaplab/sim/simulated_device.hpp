@@ -201,13 +201,6 @@ class SimulatedDevice : public Device {
     [[nodiscard]] virtual AllocatorStats allocator_stats() const noexcept = 0;
     /// The peaks of reserved and pinned_reserved count from now on.
     virtual void restart_reserved_peaks() noexcept = 0;
-    /// Like allocate(), but from the device itself, beside every pool: what a library takes by
-    /// cudaMalloc while a framework's allocator keeps the rest. No pool gives anything back for it:
-    /// throws OutOfDeviceMemory where what pools reserve leaves too little. Under raw there is no
-    /// pool, so it is allocate(). Freed by deallocate().
-    [[nodiscard]] virtual void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
-                                                      std::string_view tag,
-                                                      CallSite site = CallSite::here()) = 0;
     /// Digest of the order in which operations ran; equal for equal seeds.
     [[nodiscard]] virtual std::uint64_t execution_digest() const noexcept = 0;
     /// The same order as values, for Schedule::replay.
