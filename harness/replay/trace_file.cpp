@@ -15,7 +15,7 @@
 namespace swaplab::harness {
 namespace {
 
-constexpr std::uint64_t file_bytes_max = std::uint64_t{1} << 30U;
+constexpr std::uint64_t trace_bytes_max = std::uint64_t{1} << 30U;
 constexpr std::size_t stem_letters_max = 120;
 
 std::uint64_t machine_bytes() {
@@ -34,7 +34,7 @@ bool is_plain(char c) {
 }  // namespace
 
 sim::DeviceTrace read_trace(Storage& storage, const std::string& path) {
-    const auto bytes = read_whole(storage, path, file_bytes_max);
+    const auto bytes = read_whole(storage, path, trace_bytes_max);
     try {
         return sim::decode_trace(bytes);
     } catch (const sim::ArgumentError& error) {

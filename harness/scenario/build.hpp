@@ -17,6 +17,7 @@ namespace swaplab::harness::scenario {
 /// More than 0 bytes.
 [[nodiscard]] std::uint64_t bytes_or(const Node& table, std::string_view key,
                                      std::uint64_t fallback);
+[[nodiscard]] const Node& table_or_empty(const Node& table, std::string_view key);
 /// One text or a list of them; empty when absent.
 [[nodiscard]] std::vector<std::string> texts(const Node& table, std::string_view key);
 [[nodiscard]] Shape shape_of(const Node& list);

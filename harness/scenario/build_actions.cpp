@@ -15,16 +15,6 @@ namespace {
 
 using Kind = Node::Kind;
 
-const Node& empty_table() {
-    static const Node empty = make_table({});
-    return empty;
-}
-
-const Node& table_or_empty(const Node& parent, std::string_view key) {
-    const Node* table = parent.find(key);
-    return table != nullptr && table->is(Kind::table) ? *table : empty_table();
-}
-
 bool leaves_its_directory(const std::string& file) {
     return file.front() == '/' || file.find("..") != std::string::npos;
 }

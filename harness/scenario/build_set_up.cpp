@@ -10,12 +10,6 @@ namespace {
 
 using Kind = Node::Kind;
 
-const Node& table_or_empty(const Node& document, std::string_view key) {
-    static const Node empty = make_table({});
-    const Node* table = document.find(key);
-    return table != nullptr && table->is(Kind::table) ? *table : empty;
-}
-
 std::vector<const Node*> tables(const Node& document, std::string_view key) {
     std::vector<const Node*> out;
     const Node* list = document.find(key);
@@ -172,6 +166,12 @@ void read_optimizer(const Node& document, SetUp& out, Diagnostics& diagnostics) 
 }
 
 }  // namespace
+
+const Node& table_or_empty(const Node& table, std::string_view key) {
+    static const Node empty = make_table({});
+    const Node* found = table.find(key);
+    return found != nullptr && found->is(Kind::table) ? *found : empty;
+}
 
 std::string text_or(const Node& table, std::string_view key, std::string fallback) {
     const Node* node = table.find(key);

@@ -15,7 +15,7 @@
 namespace swaplab::harness::scenario {
 namespace {
 
-enum class Kind : std::uint8_t { start, at, step, looked_at, saved, end };
+enum class PartKind : std::uint8_t { start, at, step, looked_at, saved, end };
 
 [[noreturn]] void fail(const std::string& operation, const std::string& path) {
     const std::string reason = std::generic_category().message(errno);
@@ -26,25 +26,25 @@ enum class Kind : std::uint8_t { start, at, step, looked_at, saved, end };
 }
 
 void add(Wire& wire, RankRecord& record) {
-    Kind kind{};
+    PartKind kind{};
     std::string name;
     wire(kind);
     switch (kind) {
-        case Kind::start:
+        case PartKind::start:
             return wire(record.start, record.execution_digest);
-        case Kind::at:
+        case PartKind::at:
             wire(record.at);
             record.steps[record.at].reached = true;
             return;
-        case Kind::step:
+        case PartKind::step:
             wire(record.at);
             return wire(record.steps[record.at], record.execution_digest);
-        case Kind::looked_at:
+        case PartKind::looked_at:
             return wire(record.looked_at[record.at]);
-        case Kind::saved:
+        case PartKind::saved:
             wire(name);
             return wire(record.saves[name]);
-        case Kind::end:
+        case PartKind::end:
             return wire(record.reached_end, record.findings, record.trace_file);
     }
 }
@@ -54,7 +54,7 @@ void add(Wire& wire, RankRecord& record) {
 /// Its size, then what a Wire makes of it.
 class RecordJournal::Part {
   public:
-    explicit Part(Kind kind) { wire_(kind); }
+    explicit Part(PartKind kind) { wire_(kind); }
 
     template <class... T>
     Part& add(const T&... values) {
@@ -94,27 +94,28 @@ void RecordJournal::append(const Part& part) {
 }
 
 void RecordJournal::write_start(const RankRecord& record) {
-    append(Part(Kind::start).add(record.start, record.execution_digest));
+    append(Part(PartKind::start).add(record.start, record.execution_digest));
 }
 
 void RecordJournal::write_at(const RankRecord& record) {
-    append(Part(Kind::at).add(record.at));
+    append(Part(PartKind::at).add(record.at));
 }
 
 void RecordJournal::write_step(const RankRecord& record) {
-    append(Part(Kind::step).add(record.at, record.steps.at(record.at), record.execution_digest));
+    append(
+        Part(PartKind::step).add(record.at, record.steps.at(record.at), record.execution_digest));
 }
 
 void RecordJournal::write_looked_at(const RankRecord& record) {
-    append(Part(Kind::looked_at).add(record.looked_at.at(record.at)));
+    append(Part(PartKind::looked_at).add(record.looked_at.at(record.at)));
 }
 
 void RecordJournal::write_saved(const RankRecord& record, const std::string& name) {
-    append(Part(Kind::saved).add(name, record.saves.at(name)));
+    append(Part(PartKind::saved).add(name, record.saves.at(name)));
 }
 
 void RecordJournal::write_end(const RankRecord& record) {
-    append(Part(Kind::end).add(record.reached_end, record.findings, record.trace_file));
+    append(Part(PartKind::end).add(record.reached_end, record.findings, record.trace_file));
 }
 
 void read_journal(const std::string& path, RankRecord& record) {

@@ -75,14 +75,14 @@ class RootedStorage : public Storage {
     std::unique_ptr<Storage> inner_;
 };
 
-constexpr std::string_view prefix = "swaplab-run-";
+constexpr std::string_view name_prefix = "swaplab-run-";
 
 /// Removes the directories of runs whose process was killed: nobody holds their lock any more.
 void sweep(const std::filesystem::path& parent) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
         const std::string lock = entry.path().string() + "/lock";
-        if (!entry.path().filename().string().starts_with(prefix)) {
+        if (!entry.path().filename().string().starts_with(name_prefix)) {
             continue;
         }
         const int file = ::open(lock.c_str(), O_RDONLY | O_CLOEXEC);
@@ -100,7 +100,7 @@ class OwnDirectory {
         std::error_code error;
         const std::filesystem::path parent = std::filesystem::temp_directory_path(error);
         sweep(parent);
-        path_ = (parent / (std::string(prefix) + "XXXXXX")).string();
+        path_ = (parent / (std::string(name_prefix) + "XXXXXX")).string();
         if (error || ::mkdtemp(path_.data()) == nullptr) {
             throw StorageError("cannot make a temporary directory " + path_ +
                                    "; set TMPDIR to one that can be written",

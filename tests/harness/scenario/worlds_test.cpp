@@ -123,13 +123,13 @@ TEST(Worlds, ADeathThatNobodyPlannedFailsTheRunAndSaysWhere) {
     }
 }
 
+#if !defined(__SANITIZE_THREAD__)
+
 /// Directories of runs below `directory`, which TMPDIR names.
 std::size_t directories_left(const std::string& directory) {
     return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(directory),
                                                   std::filesystem::directory_iterator()));
 }
-
-#if !defined(__SANITIZE_THREAD__)
 
 TEST(Worlds, ARunWhoseProcessesWereKilledIsSweptByTheNext) {
     const tests::TemporaryDirectory home;
