@@ -64,7 +64,7 @@ class PageGuards : public ::testing::Test {
 TEST_F(PageGuards, AReadOfADownloadInFlightIsARaceWithRangeSitesAndEdge) {
     download(0, 2 * page_bytes);
     peek(100);
-    EXPECT_EQ(texts(), std::vector<std::string>{
+    ASSERT_EQ(texts(), std::vector<std::string>{
                            "race: rank 0, \"moments\" bytes 100 to 8,192: host read without a "
                            "scope is not ordered after copy d2h on swap (step.cpp:10); missing: "
                            "record on swap -> synchronize (memory allocated at step.cpp:2)"});
