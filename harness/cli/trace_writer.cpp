@@ -55,7 +55,7 @@ void TraceWriter::write_process(const std::string& stem,
         devices.push_back(sim::replay(trace));
         pointers.push_back(devices.back().get());
     }
-    const sim::DeviceProfile profile = profile_named("unit").profile;
+    const sim::DeviceProfile profile = profile_named(ranks.front().profile).profile;
     write_new(*storage_, stem + ".chart.json",
               chart_json(pointers, virtual_times(pointers, profile), profile));
     ++charts_;

@@ -68,6 +68,7 @@ class StoryBuilder {
                : word == "delay" ? sim::FaultAction::delay
                : word == "throw" ? sim::FaultAction::foreign
                : word == "flip"  ? sim::FaultAction::flip
+               : word == "slow"  ? sim::FaultAction::slow
                : word == "late"  ? sim::FaultAction::late
                                  : sim::FaultAction::fail;
     }
@@ -184,6 +185,9 @@ class StoryBuilder {
         }
         if (fault.then == sim::FaultAction::flip && fault.at != "copy") {
             diagnostics_.error("bad-value", at, "only a copy can flip a bit: at = \"copy\"");
+        }
+        if (fault.then == sim::FaultAction::slow && fault.at != "copy") {
+            diagnostics_.error("bad-value", at, "only a copy can be slow: at = \"copy\"");
         }
         if (fault.then == sim::FaultAction::late && fault.at != "copy" && fault.at != "launch") {
             diagnostics_.error("bad-value", at,

@@ -306,6 +306,7 @@ SetUp build_set_up(const Node& document, const Order& order, Diagnostics& diagno
         sim::schedule_from_name(text_or(device, "schedule", "fifo")).value_or(sim::Schedule::fifo);
     out.allocator = sim::allocation_policy_from_name(text_or(device, "allocator", "raw"))
                         .value_or(sim::AllocationPolicy::raw);
+    out.profile = text_or(device, "profile", "unit");
     const Node& host = table_or_empty(document, "host");
     out.pinned_policy = sim::pinned_policy_from_name(text_or(host, "pinned_policy", "exact"))
                             .value_or(sim::PinnedPolicy::exact);

@@ -69,6 +69,7 @@ struct SetUp {
     std::uint64_t capacity_bytes = std::uint64_t{1} << 30U;
     sim::Schedule schedule = sim::Schedule::fifo;
     sim::AllocationPolicy allocator = sim::AllocationPolicy::raw;
+    std::string profile = "unit";  ///< of devices, in charts of traces
     sim::PinnedPolicy pinned_policy = sim::PinnedPolicy::exact;
     std::optional<std::uint64_t> pinned_quota_bytes;  ///< of each rank
     bool posix = false;

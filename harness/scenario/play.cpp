@@ -205,8 +205,9 @@ class StoryPlayer {
             RankRecord& record = records[rank];
             digest_.add(record.execution_digest);
             if (!record.trace_file.empty()) {
-                records_.traces.push_back(
-                    {processes_, static_cast<int>(rank), std::move(record.trace_file)});
+                records_.traces.push_back({processes_, static_cast<int>(rank),
+                                           set_up_of_process(run_, span.first).profile,
+                                           std::move(record.trace_file)});
             }
             saves_[rank] = std::move(record.saves);
             if (span.first == 0) {

@@ -97,6 +97,7 @@ struct StepRecords {
 struct RankTrace {
     std::size_t process = 1;  ///< of the story, from 1 on
     int rank = 0;
+    std::string profile;          ///< device.profile of the process
     std::vector<std::byte> file;  ///< sim::encode() of it
 };
 

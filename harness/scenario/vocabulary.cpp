@@ -24,7 +24,7 @@ constexpr const char* points =
     "device_alloc|pinned_alloc|copy|launch|open|read|write|fsync|rename|mkdir|remove|stage|plan|"
     "validate|apply|publish|collective";
 constexpr const char* actions =
-    "fail|throw|flip|late|eio|enospc|short|2:lost|kill|stop|delay|2:pause";
+    "fail|throw|flip|slow|late|eio|enospc|short|2:lost|kill|stop|delay|2:pause";
 
 std::vector<Word> hyper_parameters() {
     return {{"lr", Type::number, 1, "", "1e-3", "learning rate"},
@@ -78,7 +78,8 @@ std::vector<Section> set_up_sections() {
           {"allocator", Type::word, 1, "raw|caching|stream_ordered", "\"raw\"",
            "who hands out device memory: nobody, PyTorch's, cudaMallocAsync's"},
           {"count", Type::count, 2, "", "", ""},
-          {"profile", Type::word, 2, "", "", ""},
+          {"profile", Type::word, 1, "a100_pcie4|gh200_c2c|h200_pcie5|unit", "\"unit\"",
+           "how fast it is in the charts of --trace: profiles/*.json"},
           {"host_access", Type::word, 2, "", "", ""},
           {"backend", Type::word, 3, "", "", ""},
           {"sparse", Type::flag, 3, "", "", ""}}},
@@ -252,7 +253,8 @@ std::vector<Section> change_sections() {
            "the nth time the rank passes it; each: the story once per pass"},
           {"rank", Type::count, 1, "", "0", ""},
           {"then", Type::word, 1, actions, "\"fail\"",
-           "fail: the seam's own error; flip: one bit of what a copy brings; late: as it runs"},
+           "fail: the seam's own error; flip: one bit of what a copy brings; slow: a copy takes 4 "
+           "times; late: as it runs"},
           {"over", Type::bytes, 1, "", "", "only passes of more bytes"},
           {"file", Type::text, 1, "", "", "only passes of files with this name, or glob"},
           {"once", Type::flag, 1, "", "true", "false: every later pass fails, too"},

@@ -75,6 +75,20 @@ TEST_F(TraceCommand, RecordsRanksThatAreProcessesOrThreads) {
     }
 }
 
+TEST_F(TraceCommand, ChartsOnTheProfileOfTheScenario) {
+    write("it.toml", story + passes + "matrix = { device.profile = ['unit', 'gh200_c2c'] }\n");
+    ASSERT_EQ(run("run it.toml --trace out").exit, 0);
+    int gh200 = 0;
+    for (const auto& [name, content] : files("out")) {
+        gh200 += content.find("\"profile\":\"gh200_c2c\"") != std::string::npos ? 1 : 0;
+    }
+    EXPECT_EQ(gh200, 2);
+    const Ran ran = run("lint it.toml --set device.profile=h100");
+    EXPECT_EQ(ran.exit, 2);
+    EXPECT_THAT(ran.out, HasSubstr("h200_pcie5"));
+    EXPECT_EQ(run("lint it.toml --set device.profile=h200_pcie5").exit, 0);
+}
+
 TEST_F(TraceCommand, RecordsEachPassOfAFault) {
     write("it.toml",
           "scenario.name = 'n'\nscenario.why = 'w'\nparam = [{ name = 'a', shape = [600] }]\n"
