@@ -84,7 +84,8 @@ TEST(ExecutedRanks, SendTheirErrorsHome) {
 TEST(ExecutedRanks, ThatCannotBeginAreLost) {
     expect_all_lost(run_executed_ranks(ranks(2), {"no/such/program"}),
                     "cannot run no/such/program: No such file or directory");
-    expect_all_lost(run_executed_ranks(ranks(2), {exec_rank(), "leave"}), "lost: exited: with status 7");
+    expect_all_lost(run_executed_ranks(ranks(2), {exec_rank(), "leave"}),
+                    "lost: exited: with status 7");
 }
 
 TEST(ExecutedRanks, AreChildrenOfTheirLauncher) {

@@ -56,6 +56,8 @@ INSTANTIATE_TEST_SUITE_P(
         Asked{"run it.toml --seed -1", 2, "--seed"}, Asked{"run it.toml --seed x", 2, "--seed"},
         Asked{"run it.toml --world 0", 2, "--world"},
         Asked{"run it.toml --world 1e9", 2, "--world"},
+        Asked{"run it.toml --world -1", 2, "found -1"},
+        Asked{"run it.toml --world process --world 65", 2, "found 65"},
         Asked{"run it.toml --world 65", 2, "from 1 to 64, or fiber, thread or process"},
         Asked{"run it.toml --world fibre", 2, "found fibre"},
         Asked{"run it.toml --color blue", 2, "--color"}, Asked{"run it.toml --set =", 2, "--set"},
