@@ -130,6 +130,8 @@ const std::vector<Defect> data_defects{
      }},
 };
 
+/// Refusals that reach only those who look at the right time, or agreements that others do not
+/// join.
 const std::vector<Defect> agreement_defects{
     {"looks for refusals of others instead of agreeing, and leaves",
      [](Shared& shared, Communicator& world) {
@@ -169,6 +171,32 @@ const std::vector<Defect> agreement_defects{
              world.barrier();
          }
      }},
+    {"agrees only where no refusal was seen yet",
+     [](Shared& shared, Communicator& world) {
+         if (!shared.refused) {
+             shared.refused = world.rank() == 2;
+             agree(world, "load", [] {});
+         }
+     }},
+    {"takes a refusal back that others have not read yet",
+     [](Shared& shared, Communicator& world) {
+         shared.refused = true;
+         world.barrier();
+         const bool refused = shared.refused;
+         shared.refused = shared.refused && world.rank() != 1;
+         if (!refused) {
+             agree(world, "apply", [] {});
+         }
+     }},
+    {"refuses on its own when others have applied",
+     [](Shared& shared, Communicator& world) {
+         world.barrier();
+         if (world.rank() == 1 && shared.written < 2) {
+             throw StorageError("refuses alone");
+         }
+         ++shared.written;
+         agree(world, "apply", [] {});
+     }},
 };
 
 /// The same work, with the ranks waiting for each other where they must.
@@ -197,7 +225,7 @@ std::vector<Defect> all_defects() {
 }
 
 TEST(ExploreRanks, FifoOrderFindsNoneOfTheseDefects) {
-    EXPECT_GE(all_defects().size(), 15U);
+    EXPECT_GE(call_defects.size() + agreement_defects.size(), 15U);
     for (const Defect& defect : all_defects()) {
         EXPECT_TRUE(explore_ranks({.size = 3}, fresh(defect.run), Search::fifo, 1).failure.empty())
             << defect.name;
