@@ -136,24 +136,33 @@ TEST(Death, ACrashSaysTheSignalAndWhereTheRankWas) {
 }
 
 TEST(Death, AProcessThatLeavesEarlyIsNamedWithItsStatus) {
-    const auto results = run_with_fault(processes(3), 2, RankPhase::called, 4, [] { ::_exit(7); });
-    for (const RankResult& result : results) {
-        const ErrorFields fields = fields_of_loss(result);
-        EXPECT_THAT(fields, Contains(ErrorField{"rank", "rank 2"}));
-        EXPECT_THAT(fields, Contains(ErrorField{"end", "exited"}));
-        EXPECT_THAT(fields, Contains(ErrorField{"reason", "with status 7"}));
+    for (const int ranks : {2, 4, 8}) {
+        for (int victim = 0; victim < ranks; ++victim) {
+            const auto results =
+                run_with_fault(processes(ranks), victim, RankPhase::called, 4, [] { ::_exit(7); });
+            for (const RankResult& result : results) {
+                const ErrorFields fields = fields_of_loss(result);
+                EXPECT_THAT(fields, Contains(ErrorField{"rank", "rank " + std::to_string(victim)}));
+                EXPECT_THAT(fields, Contains(ErrorField{"end", "exited"}));
+                EXPECT_THAT(fields, Contains(ErrorField{"reason", "with status 7"}));
+            }
+        }
     }
     expect_nothing_left();
 }
 
 TEST(Death, AStoppedProcessIsGivenUpAtTheDeadline) {
-    const auto results =
-        run_with_fault(processes(4, 300), 0, RankPhase::waiting, 3, [] { ::raise(SIGSTOP); });
-    EXPECT_EQ(results[0].end, RankResult::End::killed);
-    for (const RankResult& result : results) {
-        const ErrorFields fields = fields_of_loss(result);
-        EXPECT_THAT(fields, Contains(ErrorField{"rank", "rank 0"}));
-        EXPECT_THAT(fields, Contains(ErrorField{"end", "stopped"}));
+    for (const int ranks : {2, 4, 8}) {
+        for (int victim = 0; victim < ranks; ++victim) {
+            const auto results = run_with_fault(processes(ranks, 800), victim, RankPhase::waiting,
+                                                3, [] { ::raise(SIGSTOP); });
+            EXPECT_EQ(results[static_cast<std::size_t>(victim)].end, RankResult::End::killed);
+            for (const RankResult& result : results) {
+                const ErrorFields fields = fields_of_loss(result);
+                EXPECT_THAT(fields, Contains(ErrorField{"rank", "rank " + std::to_string(victim)}));
+                EXPECT_THAT(fields, Contains(ErrorField{"end", "stopped"}));
+            }
+        }
     }
     expect_nothing_left();
 }
