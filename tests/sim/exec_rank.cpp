@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <unistd.h>
 
 namespace {
 
@@ -22,12 +23,28 @@ std::string run(Communicator& world, std::string_view deed, std::string_view num
         swaplab::sim::collective_programs().at(std::stoul(std::string(number))).run(world);
         return "";
     }
+    while (deed == "rounds") {  // the end of file descriptor `number` tells that it lives
+        world.barrier();
+        if (::write(std::stoi(std::string(number)), "r", 1) != 1) {
+            return "";
+        }
+    }
     world.barrier();
     if (deed == "throw" && last) {
         throw swaplab::sim::ArgumentError("the last rank throws", {{"parameter", "deed"}});
     }
     if (deed == "die" && last) {
         swaplab::sim::kill_rank();
+    }
+    if (deed == "stop" && last) {
+        swaplab::sim::stop_rank();
+    }
+    if (deed == "return" && last) {
+        return "early";
+    }
+    if (deed == "differ" && last) {
+        swaplab::sim::Bytes data(1);
+        world.broadcast(data, 0);
     }
     if (deed == "join_again" && last) {
         swaplab::sim::join_world([](Communicator&) { return std::string(); });

@@ -9,9 +9,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +75,51 @@ TEST(ExecutedRanks, SeeWhatFibersSee) {
 
 TEST(ExecutedRanks, DieWithAName) {
     expect_all_lost(run_executed_ranks(ranks(3), {exec_rank(), "die"}), "rank 2 of 3 lost: killed");
+}
+
+TEST(ExecutedRanks, ThatStopOrReturnEarlyAreNamed) {
+    WorldOptions hasty = ranks(3);
+    hasty.deadline = std::chrono::milliseconds(2000);
+    expect_all_lost(run_executed_ranks(hasty, {exec_rank(), "stop"}), "rank 2 of 3 lost: stopped");
+    auto results = run_executed_ranks(ranks(3), {exec_rank(), "return"});
+    EXPECT_EQ(results[2].value, "early");
+    results.pop_back();
+    expect_all_lost(results, "rank 2 of 3 lost: returned");
+}
+
+TEST(ExecutedRanks, ThatCallDifferentCollectivesAreAllTold) {
+    for (const RankResult& result : run_executed_ranks(ranks(3), {exec_rank(), "differ"})) {
+        EXPECT_THROW(std::rethrow_exception(result.error), CollectiveMismatch);
+        EXPECT_THAT(text_of_error(result), HasSubstr("exec_rank.cpp:"));
+    }
+}
+
+TEST(ExecutedRanks, DoNotOutliveTheirLauncher) {
+    std::array<int, 2> pipe{};
+    ASSERT_EQ(::pipe(pipe.data()), 0);
+    const pid_t launcher = ::fork();
+    ASSERT_GE(launcher, 0);
+    if (launcher == 0) {
+        ::close(pipe[0]);
+        static_cast<void>(
+            run_executed_ranks(ranks(3), {exec_rank(), "rounds", std::to_string(pipe[1])}));
+        ::_exit(0);
+    }
+    ::close(pipe[1]);
+    std::array<char, 4096> bytes{};
+    for (int rank = 0; rank < 3; ++rank) {
+        ASSERT_EQ(::read(pipe[0], bytes.data(), 1), 1);
+    }
+    ::kill(launcher, SIGKILL);
+    ASSERT_EQ(::waitpid(launcher, nullptr, 0), launcher);
+    // The end of the pipe shows only when no rank holds its other end any more.
+    pollfd more{pipe[0], POLLIN, 0};
+    ssize_t received = 1;
+    for (int reads = 0; received > 0 && reads < 10'000 && ::poll(&more, 1, 10'000) == 1; ++reads) {
+        received = ::read(pipe[0], bytes.data(), bytes.size());
+    }
+    EXPECT_EQ(received, 0) << "a rank lives";
+    ::close(pipe[0]);
 }
 
 TEST(ExecutedRanks, SendTheirErrorsHome) {
