@@ -8,9 +8,11 @@
 #include "swaplab/sim/stream.hpp"
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <poll.h>
 #include <stdexcept>
+#include <sys/wait.h>
 
 namespace swaplab::sim {
 namespace {
@@ -79,12 +81,31 @@ std::vector<std::pair<std::string, Collective>> every_collective() {
     };
 }
 
+std::size_t open_descriptors() {
+    return static_cast<std::size_t>(
+        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
+/// However a world ends, it leaves no process and no descriptor.
 class Errors : public ::testing::TestWithParam<WorldKind> {
   protected:
+    void TearDown() override {
+        EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a process is left";
+        if (!device_abandoned) {
+            EXPECT_EQ(open_descriptors(), descriptors_before_) << "a descriptor is left";
+        }
+    }
+
     static WorldOptions options(int ranks, int deadline_ms = 60'000) {
         return {
             .world = GetParam(), .size = ranks, .deadline = std::chrono::milliseconds(deadline_ms)};
     }
+
+    /// By a rank that ended without unwinding: what its stack owned stays.
+    bool device_abandoned = false;
+
+  private:
+    std::size_t descriptors_before_ = open_descriptors();
 };
 INSTANTIATE_TEST_SUITE_P(Worlds, Errors, ::testing::ValuesIn(kinds),
                          [](const auto& one) { return std::string(name_of(one.param)); });
@@ -204,13 +225,6 @@ TEST_P(Errors, RootsRanksAndSizesThatCannotBeAreRefused) {
     }
 }
 
-TEST_P(Errors, WorldsOfImpossibleSizesAreRefusedWithTheLimits) {
-    for (const int size : {0, -1, 65}) {
-        EXPECT_THROW(static_cast<void>(run_ranks(options(size), [](Communicator&) {})),
-                     ArgumentError);
-    }
-}
-
 TEST_P(Errors, ABrokenCommunicatorStaysBroken) {
     const auto results = run_ranks(options(2), [](Communicator& world) {
         if (world.rank() == 1) {
@@ -267,6 +281,7 @@ TEST_P(Errors, ValuesLargerThanTheLimitAreErrorsOfTheirRank) {
 }
 
 TEST_P(Errors, ARankThatTouchesDeviceMemoryEndsAloneAndIsNamed) {
+    device_abandoned = GetParam() != WorldKind::process;
     const auto results = run_ranks(options(2), [](Communicator& world) {
         const auto device = make_simulated_device({.rank = world.rank()});
         world.barrier();
