@@ -1,11 +1,12 @@
 /// gpu_nightly available       exit code 77, with the reason, where CUDA cannot be used
-/// gpu_nightly rank N          trains rank N's model on the GPU, prints its digest
-/// gpu_nightly expected N      the same on the simulated device
+/// gpu_nightly ranks DIR       two processes, begun by exec, train on one GPU, save to DIR, resume;
+///                             exit code 1 where they differ from simulated ranks
 /// gpu_nightly measure OUT PARTS full|little
 ///                             measures, and writes nightly.{json,xml,html} and profile.json to
 ///                             OUT; PARTS: lines "exit-code seconds name" of what ran before
 
 #include "nightly/report.hpp"
+#include "nightly/resumed.hpp"
 
 #include "swaplab/optim/cuda_kernels.hpp"
 #include "swaplab/sim/cuda/standin.hpp"
@@ -14,9 +15,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,14 +33,42 @@ void alone(const sim::RankProgram& program) {
     sim::rethrow_first(sim::run_ranks(world, program));
 }
 
-std::string digest_of(int rank, bool on_gpu) {
-    std::string digest;
-    alone([&](sim::Communicator& communicator) {
-        const auto device = on_gpu ? std::unique_ptr<sim::Device>(sim::make_cuda_device({}))
-                                   : sim::make_simulated_device({});
-        digest = trained_digest(*device, communicator, rank);
+void require_cuda() {
+    const sim::CudaAvailability found = sim::cuda_available();
+    if (!found.usable) {
+        throw std::runtime_error("CUDA cannot be used: " + found.text);
+    }
+    optim::register_cuda_kernels();
+}
+
+/// In each of the two processes of two_ranks().
+[[noreturn]] void be_rank(const std::string& directory) {
+    sim::join_world([&](sim::Communicator& communicator) {
+        require_cuda();
+        const auto device = sim::make_cuda_device({});
+        return resumed_digest(*device, communicator, directory);
     });
-    return digest;
+}
+
+/// Calls nothing of CUDA itself: what it calls would not survive the fork.
+int two_ranks(const std::string& directory) {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+    sim::WorldOptions world;
+    world.size = 2;
+    const auto found = sim::run_executed_ranks(world, {self, "rank", directory + "/cuda"});
+    sim::rethrow_first(found);
+    const auto expected = sim::run_rank_functions(world, [&](sim::Communicator& communicator) {
+        const auto device = sim::make_simulated_device({});
+        return resumed_digest(*device, communicator, directory + "/simulated");
+    });
+    sim::rethrow_first(expected);
+    bool same = true;
+    for (std::size_t rank = 0; rank < found.size(); ++rank) {
+        same = same && found[rank].value == expected[rank].value;
+        std::cout << fmt::format("rank {}: digest {}, simulated {}\n", rank, found[rank].value,
+                                 expected[rank].value);
+    }
+    return same ? 0 : 1;
 }
 
 std::vector<Part> read_parts(const std::string& path) {
@@ -79,31 +110,22 @@ int measure_and_report(const std::string& out, const std::string& parts, bool fu
 
 int run(const std::vector<std::string>& words) {
     const std::string command = words.empty() ? "" : words[0];
-    const bool is_rank = command == "rank" || command == "expected";
-    if (command == "available") {
+    if (command == "available" && words.size() == 1) {
         const sim::CudaAvailability found = sim::cuda_available();
         std::cout << found.text << "\n";
         return found.usable ? 0 : 77;
     }
-    if (!(is_rank && words.size() == 2) && !(command == "measure" && words.size() == 4)) {
-        std::cerr << "usage: gpu_nightly available | rank N | expected N | "
-                     "measure OUT PARTS full|little\n";
+    if (command == "ranks" && words.size() == 2) {
+        return two_ranks(words[1]);
+    }
+    if (command == "rank" && words.size() == 2) {
+        be_rank(words[1]);
+    }
+    if (command != "measure" || words.size() != 4) {
+        std::cerr << "usage: gpu_nightly available | ranks DIR | measure OUT PARTS full|little\n";
         return 2;
     }
-    if (command == "expected") {
-        std::cout << digest_of(std::stoi(words[1]), false) << "\n";
-        return 0;
-    }
-    const sim::CudaAvailability found = sim::cuda_available();
-    if (!found.usable) {
-        std::cerr << "error: CUDA cannot be used: " << found.text << "\n";
-        return 4;
-    }
-    optim::register_cuda_kernels();
-    if (command == "rank") {
-        std::cout << digest_of(std::stoi(words[1]), true) << "\n";
-        return 0;
-    }
+    require_cuda();
     return measure_and_report(words[1], words[2], words[3] == "full");
 }
 

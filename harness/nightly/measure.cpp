@@ -300,23 +300,4 @@ Measurements measure(sim::CudaDevice& device, sim::Communicator& communicator, c
     return out;
 }
 
-std::string trained_digest(sim::Device& device, sim::Communicator& communicator, int rank) {
-    constexpr std::int64_t elements = 10'000;
-    constexpr int steps = 20;
-    const Model model(device, elements + 1000 * rank, 5);
-    optim::SwapAdamWOptions options;
-    options.bucket_elements = 1 << 10;
-    optim::SwapAdamW optimizer(device, communicator, model.groups(), options);
-    for (int i = 0; i < steps; ++i) {
-        optimizer.step();
-    }
-    sim::RollingDigest digest;
-    for (const optim::ParameterPtr& param : model.params()) {
-        std::vector<std::byte> bytes(param->data.local_bytes());
-        param->data.storage().read(0, bytes);
-        digest.add(std::span<const std::byte>(bytes));
-    }
-    return fmt::format("{:016x}", digest.value());
-}
-
 }  // namespace swaplab::harness::nightly

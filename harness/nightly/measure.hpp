@@ -52,9 +52,4 @@ struct Measurements {
 [[nodiscard]] Measurements measure(sim::CudaDevice& device, sim::Communicator& communicator,
                                    const Sizes& sizes);
 
-/// Digest of parameters and moments after some steps on `device`, of a model that depends on
-/// `rank`.
-[[nodiscard]] std::string trained_digest(sim::Device& device, sim::Communicator& communicator,
-                                         int rank);
-
 }  // namespace swaplab::harness::nightly
