@@ -93,10 +93,9 @@ class CudaLabDevice final : public sim::SimulatedDevice {
             inside_->restart_reserved_peaks();
         }
     }
-    // The GPU's pool never takes more than the ledger says, so that nothing is outside of it.
     void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
                                 CallSite site) override {
-        return inner_->allocate(bytes, stream, tag, site);
+        return inner_->allocate_outside_pool(bytes, stream, tag, site);
     }
     [[nodiscard]] std::uint64_t execution_digest() const noexcept override {
         return inside_ != nullptr ? inside_->execution_digest() : 0;

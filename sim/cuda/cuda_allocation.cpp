@@ -70,6 +70,28 @@ std::vector<std::byte> CudaBackend::read_block(const void* pointer) {
 void* CudaBackend::allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
                             CallSite site) {
     const Caller caller{"allocate", site, tag};
+    StreamState& state = stream_to_allocate_on(bytes, stream, caller);
+    void* pointer = nullptr;
+    const cudaError_t code = cudaMallocFromPoolAsync(&pointer, bytes, pool_, state.native);
+    check_allocation(code, "cudaMallocFromPoolAsync", bytes, caller);
+    note_allocation(pointer, bytes, false, caller);
+    note_issue(state, caller);
+    return pointer;
+}
+
+void* CudaBackend::allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
+                                         std::string_view tag, CallSite site) {
+    const Caller caller{"allocate_outside_pool", site, tag};
+    static_cast<void>(stream_to_allocate_on(bytes, stream, caller));
+    void* pointer = nullptr;
+    const cudaError_t code = cudaMalloc(&pointer, bytes);
+    check_allocation(code, "cudaMalloc", bytes, caller);
+    note_allocation(pointer, bytes, true, caller);
+    return pointer;
+}
+
+CudaBackend::StreamState& CudaBackend::stream_to_allocate_on(std::uint64_t bytes, StreamRef stream,
+                                                             const Caller& caller) {
     enter(caller);
     StreamState& state = stream_state(stream, caller);
     if (bytes == 0) {
@@ -79,20 +101,29 @@ void* CudaBackend::allocate(std::uint64_t bytes, StreamRef stream, std::string_v
     const std::uint64_t free_bytes = memory_info().free_bytes;
     if ((rounded_bytes < bytes || rounded_bytes > free_bytes) &&
         !SWAPLAB_MUTANT("cuda.capacity_unchecked")) {
-        run_out(MemoryKind::device, bytes, rounded_bytes, tag, site, free_bytes);
+        run_out(MemoryKind::device, bytes, rounded_bytes, caller.subject, caller.site, free_bytes);
     }
-    void* pointer = nullptr;
-    const cudaError_t code = cudaMallocFromPoolAsync(&pointer, bytes, pool_, state.native);
+    return state;
+}
+
+void CudaBackend::note_allocation(void* pointer, std::uint64_t bytes, bool outside_pool,
+                                  const Caller& caller) {
+    const MemoryLedger::Id id =
+        ledger_.charge(MemoryKind::device, bytes, round_up(bytes, device_granule_bytes),
+                       caller.subject, caller.site);
+    ledger_.occupy(id);
+    memory_.add(pointer, {MemoryKind::device, bytes, std::string(caller.subject), caller.site, id,
+                          outside_pool});
+}
+
+void CudaBackend::check_allocation(cudaError_t code, const char* call, std::uint64_t bytes,
+                                   const Caller& caller) {
     if (code == cudaErrorMemoryAllocation) {
         static_cast<void>(cudaGetLastError());
-        run_out(MemoryKind::device, bytes, rounded_bytes, tag, site, gpu_memory().free_bytes);
+        run_out(MemoryKind::device, bytes, round_up(bytes, device_granule_bytes), caller.subject,
+                caller.site, gpu_memory().free_bytes);
     }
-    check(code, "cudaMallocFromPoolAsync", caller);
-    const MemoryLedger::Id id = ledger_.charge(MemoryKind::device, bytes, rounded_bytes, tag, site);
-    ledger_.occupy(id);
-    memory_.add(pointer, {MemoryKind::device, bytes, std::string(tag), site, id});
-    note_issue(state, caller);
-    return pointer;
+    check(code, call, caller);
 }
 
 // A code that giving back returns says that the device is lost; the next call finds that out.
@@ -102,7 +133,8 @@ void CudaBackend::deallocate(void* pointer, StreamRef stream, CallSite site) noe
     if (!leave(caller)) {
         return;
     }
-    if (state == nullptr) {
+    const CudaBlock* block = memory_.find(pointer, MemoryKind::device);
+    if (state == nullptr || (block != nullptr && block->outside_pool)) {
         cudaFree(pointer);
     } else if (cudaFreeAsync(pointer, state->native) == cudaSuccess) {
         note_issue(*state, caller);

@@ -29,6 +29,8 @@ class CudaBackend final : public CudaDevice {
 
     void* allocate(std::uint64_t bytes, StreamRef stream, std::string_view tag,
                    CallSite site) override;
+    void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream, std::string_view tag,
+                                CallSite site) override;
     void deallocate(void* pointer, StreamRef stream, CallSite site) noexcept override;
     void* allocate_pinned(std::uint64_t bytes, std::string_view tag, CallSite site) override;
     void deallocate_pinned(void* pointer, CallSite site) noexcept override;
@@ -95,6 +97,12 @@ class CudaBackend final : public CudaDevice {
     void make_pool(const Caller& caller);
     [[nodiscard]] StreamState& stream_state(StreamRef stream, const Caller& caller);
     [[nodiscard]] EventState& event_state(EventRef event, const Caller& caller);
+    [[nodiscard]] StreamState& stream_to_allocate_on(std::uint64_t bytes, StreamRef stream,
+                                                     const Caller& caller);
+    void check_allocation(cudaError_t code, const char* call, std::uint64_t bytes,
+                          const Caller& caller);
+    void note_allocation(void* pointer, std::uint64_t bytes, bool outside_pool,
+                         const Caller& caller);
     void check_range(MemoryKind kind, const void* pointer, std::uint64_t bytes,
                      const Caller& caller);
     void check_ranges(const std::vector<ByteRange>& ranges, MemoryKind kind, const Caller& caller);

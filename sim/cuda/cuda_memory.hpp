@@ -17,6 +17,7 @@ struct CudaBlock {
     std::string tag;
     CallSite site;
     MemoryLedger::Id ledger_id = 0;
+    bool outside_pool = false;
     std::uint64_t offset_bytes = 0;  ///< of the pointer looked up
 };
 

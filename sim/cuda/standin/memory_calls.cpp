@@ -81,7 +81,8 @@ cudaError_t cudaMalloc(void** pointer, size_t bytes) {
         *pointer = nullptr;
         if (bytes > 0) {
             const StreamRef stream = gpu.allocation_stream();
-            *pointer = gpu.device().allocate(bytes, stream, tag_of(call), site_of(call));
+            *pointer =
+                gpu.device().allocate_outside_pool(bytes, stream, tag_of(call), site_of(call));
             runtime.blocks().add(*pointer, {Block::Kind::device, bytes, 0, &gpu});
             gpu.note_memory(*pointer, bytes);
             gpu.device().synchronize(stream, site_of(call));

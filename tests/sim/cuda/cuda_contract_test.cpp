@@ -47,5 +47,23 @@ using Makers =
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceContract, Makers);
 INSTANTIATE_TYPED_TEST_SUITE_P(Cuda, DeviceSemantics, Makers);
 
+TEST(CudaMemory, OutsideOfThePoolIsChargedAndGivenBackButNeverPooled) {
+    if (Standin* found = standin()) {
+        found->configure({});
+    }
+    const auto device = make_cuda_device({.capacity_bytes = std::uint64_t{32} << 20U});
+    const Stream stream(*device, "s");
+    const std::uint64_t bytes = std::uint64_t{8} << 20U;
+    void* outside = device->allocate_outside_pool(bytes, stream, "workspace");
+    EXPECT_EQ(device->memory_info().reserved_bytes, bytes);
+    EXPECT_EQ(device->pool_peak_bytes(), 0U);
+    EXPECT_THROW(static_cast<void>(device->allocate_outside_pool(4 * bytes, stream, "more")),
+                 OutOfDeviceMemory);
+    device->fill_async(outside, std::byte{1}, bytes, stream);
+    device->deallocate(outside, stream);
+    EXPECT_EQ(device->memory_info().reserved_bytes, 0U);
+    EXPECT_EQ(device->pool_peak_bytes(), 0U);
+}
+
 }  // namespace
 }  // namespace swaplab::sim

@@ -148,6 +148,16 @@ TEST_F(StandinMemory, ThePoolKeepsWhatItsThresholdAllows) {
     EXPECT_EQ(pool_figure(cudaMemPoolAttrUsedMemHigh), 5_MiB);
 }
 
+TEST_F(StandinMemory, CudaMallocTakesNothingOfAPool) {
+    void* plain = nullptr;
+    const std::uint64_t before = free_bytes();
+    ASSERT_CUDA(cudaMalloc(&plain, 1_MiB));
+    EXPECT_EQ(before - free_bytes(), 1_MiB);
+    EXPECT_EQ(pool_figure(cudaMemPoolAttrReservedMemCurrent), 0U);
+    ASSERT_CUDA(cudaFree(plain));
+    EXPECT_EQ(free_bytes(), before);
+}
+
 TEST_F(StandinMemory, ACreatedPoolHasFiguresOfItsOwn) {
     begin({.device = {.capacity_bytes = 16_MiB}});
     cudaMemPoolProps properties{};

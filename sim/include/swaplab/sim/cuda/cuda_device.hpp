@@ -30,6 +30,12 @@ class CudaDevice : public Device {
   public:
     /// Of the whole GPU, all processes together (cudaMemGetInfo).
     [[nodiscard]] virtual MemoryInfo gpu_memory() const = 0;
+    /// Device memory beside the device's pool, as cudaMalloc gives it: nothing that the pool keeps
+    /// is used for it. Charged and given back like allocate()'s; giving it back waits for the
+    /// device.
+    [[nodiscard]] virtual void* allocate_outside_pool(std::uint64_t bytes, StreamRef stream,
+                                                      std::string_view tag,
+                                                      CallSite site = CallSite::here()) = 0;
     /// Most bytes that the device's memory pool held since the last forget_pool_peak(): what the
     /// GPU had to give for the device bytes on the ledger.
     [[nodiscard]] virtual std::uint64_t pool_peak_bytes() const = 0;
