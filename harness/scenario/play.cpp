@@ -6,6 +6,7 @@
 #include "scenario/step_error.hpp"
 
 #include "swaplab/sim/digest.hpp"
+#include "swaplab/sim/mutant.hpp"
 #include "swaplab/sim/random.hpp"
 #include "swaplab/sim/world.hpp"
 
@@ -72,8 +73,7 @@ class StoryPlayer {
         std::size_t first = 0;
         bool going = true;
         while (going && first <= run_.steps.size()) {
-            going = play_process({first, end_of_process(first),
-                                  sim::hash_mix(set_up_of_process(run_, first).seed, first)});
+            going = play_process({first, end_of_process(first), seed_of_process(first)});
             first = end_of_process(first) + 1;
         }
         records_.complete = going;
@@ -104,6 +104,13 @@ class StoryPlayer {
             ++first;
         }
         return first;
+    }
+
+    [[nodiscard]] std::uint64_t seed_of_process(std::size_t first) const {
+        const SetUp& set_up = set_up_of_process(run_, first);
+        const bool apart = set_up.world_kind != sim::WorldKind::fiber;
+        return sim::hash_mix(set_up.seed + (apart && SWAPLAB_MUTANT("story.seed_by_kind") ? 1 : 0),
+                             first);
     }
 
     /// One process: from a restart or the start to the next restart or the end.

@@ -1,5 +1,7 @@
 #include "scenario/record_wire.hpp"
 
+#include "swaplab/sim/mutant.hpp"
+
 #include <cstring>
 #include <variant>
 
@@ -52,7 +54,9 @@ void Wire::one(optim::Tensor& tensor) {
     (*this)(dtype, shape, shard, bytes);
     if (reading_) {
         auto storage = optim::make_host_storage(bytes.size());
-        storage->write(0, bytes);
+        if (!SWAPLAB_MUTANT("journal.dict_bytes_left_out")) {
+            storage->write(0, bytes);
+        }
         tensor = optim::Tensor(dtype, std::move(shape), std::move(storage), std::move(shard));
     }
 }
@@ -108,7 +112,10 @@ void Wire::one(StorageOperation& operation) {
 }
 
 void Wire::one(Bytes2& bytes) {
-    (*this)(bytes.requested, bytes.rounded);
+    one(bytes.requested);
+    if (!SWAPLAB_MUTANT("journal.rounded_left_out")) {
+        one(bytes.rounded);
+    }
 }
 
 void Wire::one(MemoryFigures& figures) {
