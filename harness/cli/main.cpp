@@ -9,6 +9,7 @@
 #include "swaplab/sim/error.hpp"
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -67,7 +68,8 @@ CLI::Validator named_something() {
     throw sim::ArgumentError(what + "\n  do  swaplab --help", {{"found", what}});
 }
 
-/// Throws ArgumentError for what is neither a number of ranks nor a kind of world.
+/// Throws ArgumentError for what is neither a number of ranks nor a kind of world, and for two of
+/// one sort.
 void read_worlds(const std::vector<std::string>& worlds, scenario::Overrides& overrides) {
     for (const std::string& world : worlds) {
         const bool number = !world.empty() && world.size() <= 2 &&
@@ -83,6 +85,12 @@ void read_worlds(const std::vector<std::string>& worlds, scenario::Overrides& ov
                 "found " +
                 world);
         }
+    }
+    const int said = (overrides.world ? 1 : 0) + (overrides.world_kind ? 1 : 0);
+    if (said != static_cast<int>(worlds.size())) {
+        refuse(
+            fmt::format("--world wants one number of ranks and one kind of world at most; found {}",
+                        fmt::join(worlds, " and ")));
     }
 }
 

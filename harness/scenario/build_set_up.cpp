@@ -48,7 +48,10 @@ void read_world(const Node& document, SetUp& out, Diagnostics& diagnostics) {
         out.mesh = {ranks};
     }
     if (ranks < 1 || ranks > 64) {
-        diagnostics.error("bad-value", world.at, "a world has 1 to 64 ranks");
+        const Node& found = size != nullptr ? *size : *mesh;
+        diagnostics.error("bad-value", found.at,
+                          fmt::format("world.{} = {}: a world has 1 to 64 ranks",
+                                      size != nullptr ? "size" : "mesh", show_plain(found)));
         ranks = 1;
         out.mesh = {1};
     }
