@@ -210,6 +210,7 @@ class ActionBuilder {
     }
 
     Action restart(const Node& table) {
+        bool lose_unsynced = false;
         std::vector<NodePath> patches = leaves(table);
         for (const NodePath& patch : patches) {
             if (patch.keys.front() == "order") {
@@ -217,12 +218,17 @@ class ActionBuilder {
                 continue;
             }
             const std::string& first = patch.keys.front();
+            if (first == "lose_unsynced") {
+                lose_unsynced = is_flag(*table.find(first));
+                continue;
+            }
             const bool allowed = first == "world" || first == "device" || first == "host" ||
                                  first == "optimizer" || first == "param" || first == "group";
             if (!allowed) {
                 diagnostics_.error(
                     "unknown-key", patch.at, fmt::format("restart cannot patch {}", patch.text()),
-                    "restart patches world, device, host, optimizer, param, group, order");
+                    "restart patches world, device, host, optimizer, param, group, order; "
+                    "lose_unsynced");
                 continue;
             }
             apply_patch(document_, patch, diagnostics_);
@@ -233,7 +239,16 @@ class ActionBuilder {
         names_.trained = false;
         ++names_.lives;
         names_.held.clear();
-        return RestartStep{now_};
+        return RestartStep{now_, lose_unsynced};
+    }
+
+    bool is_flag(const Node& node) {
+        if (!node.is(Kind::boolean)) {
+            diagnostics_.error(
+                "wrong-type", node.at,
+                fmt::format("lose_unsynced = {}: true or false is expected", show(node)));
+        }
+        return node.boolean;
     }
 
     Action set(const Node& table) {

@@ -53,6 +53,7 @@ class StoryBuilder {
         }
         check_kills(run.steps);
         check_each(run.steps);
+        check_lies(run.steps);
         if (const Node* finals = story_.document.find("expect")) {
             build_expectations(*finals, "end", story_.now, story_.names, run.finals, diagnostics_);
             check_slopes(run.finals, false);
@@ -94,6 +95,20 @@ class StoryBuilder {
                                    "those of two are many");
             }
             found = found || each;
+        }
+    }
+
+    /// What a disk has lost shows when power is, and not before.
+    void check_lies(const std::vector<Step>& steps) {
+        bool shows = false;
+        for (std::size_t i = steps.size(); i-- > 0;) {
+            const auto* restart = std::get_if<RestartStep>(&steps[i].action);
+            shows = shows || (restart != nullptr && restart->lose_unsynced);
+            if (!shows && steps[i].fault && steps[i].fault->disk_error == "lost") {
+                diagnostics_.error("cannot-fail", steps[i].at,
+                                   "nothing shows what is lost: no power is lost after it",
+                                   "{ restart.lose_unsynced = true } loses it");
+            }
         }
     }
 
@@ -147,7 +162,7 @@ class StoryBuilder {
         fault.rank = static_cast<int>(count_or(node, "rank", 0));
         const std::string then = text_or(node, "then", "fail");
         fault.then = then_of(then);
-        fault.disk_error = then == "eio" || then == "enospc" || then == "short" ? then : "";
+        fault.disk_error = is_one_of(then, {"eio", "enospc", "short", "lost"}) ? then : "";
         fault.file = text_or(node, "file", "");
         fault.once = flag_or(node, "once", true);
         if (node.find("over") != nullptr) {
@@ -210,6 +225,9 @@ class StoryBuilder {
         }
         if (fault.disk_error == "short" && !is_one_of(fault.at, {"read", "write"})) {
             diagnostics_.error("bad-value", at, "only read and write can be short");
+        }
+        if (fault.disk_error == "lost" && fault.at != "fsync") {
+            diagnostics_.error("bad-value", at, "only fsync can be lost: it lies");
         }
     }
 

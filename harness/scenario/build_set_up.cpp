@@ -76,6 +76,15 @@ void require_plain_bytes(const Node& table, std::string_view key, Diagnostics& d
     }
 }
 
+std::optional<std::uint64_t> limit_of(const Node& table, std::string_view key,
+                                      Diagnostics& diagnostics) {
+    if (table.find(key) == nullptr) {
+        return std::nullopt;
+    }
+    require_plain_bytes(table, key, diagnostics);
+    return bytes_or(table, key, 0);
+}
+
 void read_params(const Node& document, const Order& order, SetUp& out, Diagnostics& diagnostics) {
     for (const Node* table : tables(document, "param")) {
         ParamSpec spec = param_spec(*table, out.mesh, diagnostics);
@@ -305,19 +314,22 @@ SetUp build_set_up(const Node& document, const Order& order, Diagnostics& diagno
     const Node& engine = table_or_empty(document, "engine");
     out.capacity_bytes = bytes_or(device, "capacity", out.capacity_bytes);
     require_plain_bytes(device, "capacity", diagnostics);
-    out.schedule =
-        sim::schedule_from_name(text_or(device, "schedule", "fifo")).value_or(sim::Schedule::fifo);
+    const std::string schedule = text_or(device, "schedule", "fifo");
+    out.every_order = schedule == "exhaustive";
+    out.schedule = out.every_order
+                       ? sim::Schedule::chosen
+                       : sim::schedule_from_name(schedule).value_or(sim::Schedule::fifo);
     out.allocator = sim::allocation_policy_from_name(text_or(device, "allocator", "raw"))
                         .value_or(sim::AllocationPolicy::raw);
     out.profile = text_or(device, "profile", "unit");
     const Node& host = table_or_empty(document, "host");
     out.pinned_policy = sim::pinned_policy_from_name(text_or(host, "pinned_policy", "exact"))
                             .value_or(sim::PinnedPolicy::exact);
-    if (host.find("pinned") != nullptr) {
-        out.pinned_quota_bytes = bytes_or(host, "pinned", 0);
-        require_plain_bytes(host, "pinned", diagnostics);
-    }
-    out.posix = text_or(table_or_empty(document, "storage"), "kind", "memory") == "posix";
+    out.pinned_quota_bytes = limit_of(host, "pinned", diagnostics);
+    out.host_capacity_bytes = limit_of(host, "capacity", diagnostics);
+    const Node& storage = table_or_empty(document, "storage");
+    out.posix = text_or(storage, "kind", "memory") == "posix";
+    out.disk_bytes = limit_of(storage, "capacity", diagnostics);
     out.chunk_bytes = bytes_or(engine, "chunk", out.chunk_bytes);
     require_plain_bytes(engine, "chunk", diagnostics);
     read_optimizer(document, out, diagnostics);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 #include <utility>
 
 namespace swaplab::harness::scenario {
@@ -52,12 +53,15 @@ std::vector<Run> runs_of_each_pass(const Run& run, const OnStep& on_step) {
     return out;
 }
 
-void add_pass(std::vector<Check>& all, std::vector<Check> found, std::size_t nth,
-              std::size_t count) {
+void add_telling(std::vector<Check>& all, std::vector<Check> found, const Telling& telling) {
+    const auto& [what, nth, count] = telling;
     for (Check& check : found) {
         const bool of_fault = check.subject == Subject::error || check.subject == Subject::refused;
+        const bool orders = what == std::string_view("order") && !check.by_default;
         if (count > 1 && failed(check)) {
-            check.summary = fmt::format("pass {} of {}: {}", nth, count, check.summary);
+            check.summary = fmt::format("{} {} of {}: {}", what, nth, count, check.summary);
+        } else if (count > 1 && orders) {
+            check.summary += fmt::format(", in each of {} orders", count);
         } else if (count > 1 && of_fault) {
             check.summary += fmt::format(", at each of {} passes", count);
         }

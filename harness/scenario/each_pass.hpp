@@ -15,9 +15,15 @@ namespace swaplab::harness::scenario {
 /// without such a fault comes back alone. Throws as play() does.
 [[nodiscard]] std::vector<Run> runs_of_each_pass(const Run& run, const OnStep& on_step);
 
-/// Adds what was found with the fault at pass `nth` of `count`. A check holds when it held at each
-/// pass; of one that did not, the first failure stays.
-void add_pass(std::vector<Check>& all, std::vector<Check> found, std::size_t nth,
-              std::size_t count);
+/// One of several tellings of a story: "pass 2 of 5", "order 7 of 30".
+struct Telling {
+    const char* what;
+    std::size_t nth;
+    std::size_t count;
+};
+
+/// Adds what was found in one telling to what was in those before. A check holds when it held each
+/// time; of one that did not, the first failure stays.
+void add_telling(std::vector<Check>& all, std::vector<Check> found, const Telling& telling);
 
 }  // namespace swaplab::harness::scenario

@@ -80,8 +80,9 @@ class RankWritableFile : public WritableFile {
         offset_bytes_ += bytes.size();
     }
     void sync() override {
-        storage_.pass("fsync", {"fsync", path_, "", 0, 0});
-        inner_->sync();
+        if (storage_.syncs({"fsync", path_, "", 0, 0})) {
+            inner_->sync();
+        }
     }
     void close() override { inner_->close(); }
 
@@ -153,6 +154,15 @@ void RankStorage::pass(std::string_view point, StorageOperation operation) {
     succeed(std::move(operation));
 }
 
+bool RankStorage::syncs(StorageOperation operation) {
+    const bool struck = strikes("fsync", operation);
+    if (struck && disk_error_ != "lost") {
+        fail("fsync", operation);
+    }
+    succeed(std::move(operation));
+    return !struck;
+}
+
 std::unique_ptr<ReadableFile> RankStorage::open(const std::string& path) {
     pass("open", {"open", path, "", 0, 0});
     return std::make_unique<RankReadableFile>(inner_.open(path), *this, path);
@@ -194,8 +204,9 @@ void RankStorage::exchange(const std::string& a, const std::string& b) {
 }
 
 void RankStorage::sync_directory(const std::string& path) {
-    pass("fsync", {"fsync_directory", path, "", 0, 0});
-    inner_.sync_directory(path);
+    if (syncs({"fsync_directory", path, "", 0, 0})) {
+        inner_.sync_directory(path);
+    }
 }
 
 }  // namespace swaplab::harness::scenario

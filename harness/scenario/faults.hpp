@@ -47,6 +47,8 @@ class RankStorage : public Storage {
 
     /// Counts one pass of `point`, fails it if that is planned, else logs it.
     void pass(std::string_view point, StorageOperation operation);
+    /// Counts one pass of fsync like pass(); false when it lies, so that nothing is to be synced.
+    [[nodiscard]] bool syncs(StorageOperation operation);
     /// Counts one pass of `point`: whether it has to fail.
     [[nodiscard]] bool strikes(std::string_view point, const StorageOperation& operation);
     /// Of the operation's bytes, how many get through before it fails.

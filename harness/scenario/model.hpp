@@ -13,8 +13,10 @@
 #include "swaplab/sim/world.hpp"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -68,11 +70,14 @@ struct SetUp {
     Shape mesh{1};
     std::uint64_t capacity_bytes = std::uint64_t{1} << 30U;
     sim::Schedule schedule = sim::Schedule::fifo;
+    bool every_order = false;  ///< schedule = "exhaustive"
     sim::AllocationPolicy allocator = sim::AllocationPolicy::raw;
     std::string profile = "unit";  ///< of devices, in charts of traces
     sim::PinnedPolicy pinned_policy = sim::PinnedPolicy::exact;
-    std::optional<std::uint64_t> pinned_quota_bytes;  ///< of each rank
+    std::optional<std::uint64_t> pinned_quota_bytes;   ///< of each rank
+    std::optional<std::uint64_t> host_capacity_bytes;  ///< pageable memory of each rank
     bool posix = false;
+    std::optional<std::uint64_t> disk_bytes;  ///< of all files
     std::uint64_t chunk_bytes = std::uint64_t{1} << 20U;
     std::vector<ParamSpec> params;  ///< in order of registration
     std::vector<GroupSpec> groups;
@@ -128,6 +133,7 @@ struct LoadStep {
 
 struct RestartStep {
     SetUp set_up;
+    bool lose_unsynced = false;  ///< power is lost before it
     friend bool operator==(const RestartStep&, const RestartStep&) = default;
 };
 
@@ -205,7 +211,7 @@ struct FaultSpec {
     bool each = false;  ///< the story is told once per pass
     int rank = 0;
     sim::FaultAction then = sim::FaultAction::fail;
-    std::string disk_error;                   ///< eio, enospc, short; empty: the seam's own error
+    std::string disk_error;  ///< eio, enospc, short, lost; empty: the seam's own error
     std::optional<std::uint64_t> over_bytes;  ///< only passes of more bytes
     std::string file;                         ///< glob: only passes of such files; empty: any
     bool once = true;                         ///< false: every later pass, too
@@ -353,6 +359,15 @@ struct CellValue {
     Node value;
 };
 
+/// Which of the operations that may run next did, on one rank of one process.
+struct OrderChoice {
+    std::uint64_t taken = 0;
+    std::uint64_t count = 0;
+    friend bool operator==(const OrderChoice&, const OrderChoice&) = default;
+};
+/// By the first step of the process, and rank.
+using Orders = std::map<std::pair<std::size_t, int>, std::vector<OrderChoice>>;
+
 struct Run {
     std::string name;  ///< "shards/lost[specimen local_moments, world.size=2]"
     std::string file;
@@ -363,6 +378,7 @@ struct Run {
     std::vector<Expectation> finals;
     const Backend* backend = nullptr;  ///< of its devices; nullptr: they are simulated
     bool traced = false;               ///< the runs of its devices are recorded
+    Orders orders;  ///< with every_order: how this telling begins; then the first way is taken
 };
 
 }  // namespace swaplab::harness::scenario

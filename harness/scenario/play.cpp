@@ -1,9 +1,11 @@
 #include "scenario/play.hpp"
 
 #include "scenario/backend.hpp"
+#include "scenario/limited_storage.hpp"
 #include "scenario/rank_player.hpp"
 #include "scenario/rooted_storage.hpp"
 #include "scenario/step_error.hpp"
+#include "scenario/unsynced_storage.hpp"
 
 #include "swaplab/sim/digest.hpp"
 #include "swaplab/sim/mutant.hpp"
@@ -45,6 +47,13 @@ bool needs_files(const Run& run) {
            });
 }
 
+bool loses_power(const Run& run) {
+    return std::any_of(run.steps.begin(), run.steps.end(), [](const Step& step) {
+        const auto* restart = std::get_if<RestartStep>(&step.action);
+        return restart != nullptr && restart->lose_unsynced;
+    });
+}
+
 GlobalState assembled(const std::vector<RankState>& parts) {
     std::vector<const RankState*> pointers;
     for (const RankState& part : parts) {
@@ -60,6 +69,14 @@ class StoryPlayer {
           on_step_(on_step),
           storage_(make_run_storage(run.start.posix, needs_files(run))),
           stage_{&run_, directory_of(run.file), &storage_->storage()} {
+        if (loses_power(run)) {
+            unsynced_ = std::make_unique<UnsyncedStorage>(*stage_.storage);
+            stage_.storage = unsynced_.get();
+        }
+        if (run.start.disk_bytes) {
+            limited_ = make_limited_storage(*stage_.storage, *run.start.disk_bytes);
+            stage_.storage = limited_.get();
+        }
         records_.steps.resize(run.steps.size());
         Saves given;
         for (const CheckpointSpec& checkpoint : run.start.checkpoints) {
@@ -73,6 +90,7 @@ class StoryPlayer {
         std::size_t first = 0;
         bool going = true;
         while (going && first <= run_.steps.size()) {
+            begin_disk(first);
             going = play_process({first, end_of_process(first), seed_of_process(first)});
             first = end_of_process(first) + 1;
         }
@@ -89,6 +107,20 @@ class StoryPlayer {
     static std::string directory_of(const std::string& file) {
         const std::string parent = std::filesystem::path(file).parent_path().string();
         return parent.empty() ? "." : parent;
+    }
+
+    /// A process that ends loses nothing: its system goes on. Power that is lost ends that, too.
+    void begin_disk(std::size_t first) {
+        if (unsynced_ == nullptr) {
+            return;
+        }
+        const auto* restart =
+            first == 0 ? nullptr : std::get_if<RestartStep>(&run_.steps[first - 1].action);
+        if (restart != nullptr && restart->lose_unsynced) {
+            unsynced_->lose_power();
+        } else {
+            unsynced_->settle();
+        }
     }
 
     void tell_step(const std::string& label, std::int64_t timeout_ms) {
@@ -216,6 +248,9 @@ class StoryPlayer {
                                            set_up_of_process(run_, span.first).profile,
                                            std::move(record.trace_file)});
             }
+            if (set_up_of_process(run_, span.first).every_order) {
+                records_.orders[{span.first, static_cast<int>(rank)}] = std::move(record.choices);
+            }
             saves_[rank] = std::move(record.saves);
             if (span.first == 0) {
                 records_.start.push_back(std::move(record.start));
@@ -333,7 +368,9 @@ class StoryPlayer {
     const OnStep& on_step_;
     std::unique_ptr<RunStorage> storage_;
     Stage stage_;
-    std::vector<Saves> saves_;  ///< by rank
+    std::unique_ptr<UnsyncedStorage> unsynced_;  ///< where power is lost
+    std::unique_ptr<Storage> limited_;           ///< where the disk has a size
+    std::vector<Saves> saves_;                   ///< by rank
     Records records_;
     std::vector<std::unique_ptr<RankStory>> stories_;  ///< by rank, of the process that runs
     std::vector<sim::Finding> left_behind_;            ///< by the process before
@@ -366,7 +403,8 @@ Run twin_run(const Run& run, const History& history, const SetUp& present,
         set_up.world_kind = sim::WorldKind::fiber;
         set_up.world_size = present.world_size;
         set_up.mesh = present.mesh;
-        set_up.schedule = present.schedule;
+        set_up.schedule = present.every_order ? sim::Schedule::fifo : present.schedule;
+        set_up.every_order = false;
         set_up.capacity_bytes = present.capacity_bytes;
         set_up.allocator = present.allocator;
         set_up.pinned_policy = present.pinned_policy;

@@ -15,15 +15,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdint>
 #include <cstring>
 #include <span>
 
 namespace swaplab::harness::scenario {
 namespace {
-
 using optim::ParameterPtr;
 using optim::Tensor;
-
 constexpr std::array kinds{sim::MemoryKind::device, sim::MemoryKind::pinned, sim::MemoryKind::host};
 
 std::map<std::string, Bytes2> tags_of(const std::vector<sim::Holder>& holders) {
@@ -155,7 +154,12 @@ RankPlayer::RankPlayer(const Stage& stage, std::size_t first, int rank, std::uin
     options_ = device_options(set_up_, seed);
     options_.rank = rank;
     const Backend* const backend = stage.run->backend;
+    choices_.begin_as(stage.run->orders, first, rank);
+    if (set_up_.every_order) {
+        options_.choose = [this](std::size_t count) { return choices_.choose(count); };
+    }
     device_ = backend != nullptr ? backend->make(options_) : sim::make_simulated_device(options_);
+    device_->ledger().limit_host(set_up_.host_capacity_bytes.value_or(UINT64_MAX));
     if (stage.run->traced) {
         recording_ = sim::make_recording_device(*device_, program_);
     }

@@ -5,6 +5,7 @@
 #include "scenario/faults.hpp"
 #include "scenario/gradient_file.hpp"
 #include "scenario/held_memory.hpp"
+#include "scenario/orders.hpp"
 #include "scenario/rank_record.hpp"
 
 #include "swaplab/harness/train_engine.hpp"
@@ -54,6 +55,10 @@ class RankPlayer {
     }
 
     [[nodiscard]] const RankState& state() const noexcept { return state_; }
+    /// With every order: those that were taken so far.
+    [[nodiscard]] const std::vector<OrderChoice>& choices() const noexcept {
+        return choices_.taken;
+    }
     [[nodiscard]] std::uint64_t execution_digest() const { return device_->execution_digest(); }
     /// Findings that no step has recorded yet (of a rank that was trapped).
     [[nodiscard]] std::vector<sim::Finding> new_findings();
@@ -85,6 +90,7 @@ class RankPlayer {
     SetUp set_up_;
     int rank_;
     sim::SimulatedDeviceOptions options_;
+    OrderRecord choices_;
     std::unique_ptr<sim::SimulatedDevice> device_;
     sim::DeviceProgram program_;              ///< of a run that is traced
     std::unique_ptr<sim::Device> recording_;  ///< null in others

@@ -28,6 +28,7 @@ struct RankRecord {
     std::vector<sim::Finding> findings;  ///< of the end, when everything was destroyed
     std::uint64_t execution_digest = 0;  ///< as of the last step that it ended
     std::vector<std::byte> trace_file;   ///< of its device, where the run is traced
+    std::vector<OrderChoice> choices;    ///< as of then
 };
 
 /// Writes a record to a file as it grows, part by part, so that what a rank did stays known after

@@ -61,6 +61,7 @@ void RankStory::do_steps(sim::Communicator& communicator) {
         player_.build(communicator, nullptr);
         record_.start = player_.state();
         record_.execution_digest = player_.execution_digest();
+        record_.choices = player_.choices();
         if (journal_) {
             journal_->write_start(record_);
         }
@@ -90,6 +91,7 @@ void RankStory::begin(std::size_t index) {
 
 void RankStory::end_step() {
     record_.execution_digest = player_.execution_digest();
+    record_.choices = player_.choices();
     if (!journal_) {
         return;
     }
@@ -164,6 +166,7 @@ void RankStory::finish(bool killed) {
     }
     auto findings = player_.tear_down();
     record_.trace_file = player_.trace_file();
+    record_.choices = player_.choices();
     if (killed) {
         return;
     }

@@ -109,6 +109,7 @@ struct Records {
     std::map<std::string, SavedContent> end_saved;  ///< for final expectations
     std::uint64_t digest = 0;                       ///< of the order in which operations ran
     std::vector<RankTrace> traces;                  ///< of a run that is traced; by process, rank
+    Orders orders;                                  ///< with every_order: those that were taken
 };
 
 /// The set-up in which the process that begins at step `first` is built.

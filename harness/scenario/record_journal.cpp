@@ -31,21 +31,21 @@ void add(Wire& wire, RankRecord& record) {
     wire(kind);
     switch (kind) {
         case PartKind::start:
-            return wire(record.start, record.execution_digest);
+            return wire(record.start, record.execution_digest, record.choices);
         case PartKind::at:
             wire(record.at);
             record.steps[record.at].reached = true;
             return;
         case PartKind::step:
             wire(record.at);
-            return wire(record.steps[record.at], record.execution_digest);
+            return wire(record.steps[record.at], record.execution_digest, record.choices);
         case PartKind::looked_at:
             return wire(record.looked_at[record.at]);
         case PartKind::saved:
             wire(name);
             return wire(record.saves[name]);
         case PartKind::end:
-            return wire(record.reached_end, record.findings, record.trace_file);
+            return wire(record.reached_end, record.findings, record.choices, record.trace_file);
     }
 }
 
@@ -94,7 +94,7 @@ void RecordJournal::append(const Part& part) {
 }
 
 void RecordJournal::write_start(const RankRecord& record) {
-    append(Part(PartKind::start).add(record.start, record.execution_digest));
+    append(Part(PartKind::start).add(record.start, record.execution_digest, record.choices));
 }
 
 void RecordJournal::write_at(const RankRecord& record) {
@@ -103,7 +103,8 @@ void RecordJournal::write_at(const RankRecord& record) {
 
 void RecordJournal::write_step(const RankRecord& record) {
     append(
-        Part(PartKind::step).add(record.at, record.steps.at(record.at), record.execution_digest));
+        Part(PartKind::step)
+            .add(record.at, record.steps.at(record.at), record.execution_digest, record.choices));
 }
 
 void RecordJournal::write_looked_at(const RankRecord& record) {
@@ -115,7 +116,8 @@ void RecordJournal::write_saved(const RankRecord& record, const std::string& nam
 }
 
 void RecordJournal::write_end(const RankRecord& record) {
-    append(Part(PartKind::end).add(record.reached_end, record.findings, record.trace_file));
+    append(Part(PartKind::end)
+               .add(record.reached_end, record.findings, record.choices, record.trace_file));
 }
 
 void read_journal(const std::string& path, RankRecord& record) {

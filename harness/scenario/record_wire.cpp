@@ -118,6 +118,10 @@ void Wire::one(Bytes2& bytes) {
     }
 }
 
+void Wire::one(OrderChoice& choice) {
+    (*this)(choice.taken, choice.count);
+}
+
 void Wire::one(MemoryFigures& figures) {
     (*this)(figures.before, figures.peak, figures.now, figures.tags_before, figures.tags_at_peak,
             figures.tags_now);

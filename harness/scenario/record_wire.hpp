@@ -121,6 +121,7 @@ class Wire {
     void one(GlobalTensor& tensor);
     void one(GlobalView& view);
     void one(GlobalState& state);
+    void one(OrderChoice& choice);
     void one(CoverRow& row);
     void one(FileRow& row);
     void one(SavedContent& content);

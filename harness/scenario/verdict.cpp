@@ -1,18 +1,21 @@
 #include "scenario/verdict.hpp"
 
 #include "scenario/each_pass.hpp"
+#include "scenario/orders.hpp"
 #include "scenario/step_error.hpp"
 #include "scenario/unseen.hpp"
 
 #include "swaplab/sim/digest.hpp"
 #include "swaplab/sim/error.hpp"
 #include "swaplab/sim/mutant.hpp"
+#include "swaplab/sim/units.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <stdexcept>
 
 namespace swaplab::harness::scenario {
 namespace {
@@ -279,33 +282,67 @@ Verdict conclude(const CaseSpec& which, std::vector<Check> checks) {
 
 namespace {
 
-Verdict play_and_judge(const Run& run, const OnStep& on_step) {
-    const std::vector<Run> runs = runs_of_each_pass(run, on_step);
+/// One telling of a story, or several that are judged as one.
+struct Told {
     std::vector<Check> checks;
+    std::vector<std::uint64_t> digests;
     bool hung = false;
     bool refused = false;
-    std::vector<std::uint64_t> digests;
     std::vector<std::vector<RankTrace>> traces;
-    for (const Run& one : runs) {
-        Records records = play(one, on_step);
-        traces.push_back(std::move(records.traces));
-        Judge judge(one, records, [&](const History& history, const SetUp& present, bool adamw) {
-            return play_twin(one, history, present, adamw);
-        });
-        std::vector<Check> found = judge.judge_all();
-        set_unseen_aside(one, found);
-        digests.push_back(digest_of(records, found));
-        hung = hung || hangs(records);
-        refused = refused || refused_by_machine(records);
-        add_pass(checks, std::move(found), digests.size(), runs.size());
+};
+
+/// Tells `run` once, and returns which of its orders that was.
+Orders tell(const Run& run, const OnStep& on_step, Told& told, std::vector<Check>& found) {
+    Records records = play(run, on_step);
+    told.traces.push_back(std::move(records.traces));
+    Judge judge(run, records, [&](const History& history, const SetUp& present, bool adamw) {
+        return play_twin(run, history, present, adamw);
+    });
+    found = judge.judge_all();
+    set_unseen_aside(run, found);
+    told.digests.push_back(digest_of(records, found));
+    told.hung = told.hung || hangs(records);
+    told.refused = told.refused || refused_by_machine(records);
+    return records.orders;
+}
+
+/// Tells `run` in each order of what its devices do, if it asks for that.
+std::vector<Check> tell_in_all_orders(Run run, const OnStep& on_step, Told& told) {
+    std::vector<std::vector<Check>> all(1);
+    run.orders = next_orders(tell(run, on_step, told, all.front()));
+    while (!run.orders.empty()) {
+        if (all.size() == orders_max) {
+            throw std::length_error(fmt::format(
+                "the operations of this story have more than {} orders: schedule = \"exhaustive\" "
+                "is for few operations, \"pct\" tries some orders of many",
+                sim::with_thousands(orders_max)));
+        }
+        all.emplace_back();
+        run.orders = next_orders(tell(run, on_step, told, all.back()));
     }
-    Verdict verdict = conclude(run.which, std::move(checks));
-    verdict.status = hung ? Status::hang : verdict.status;
-    verdict.refused_by_machine = refused;
-    verdict.traces = std::move(traces);
+    std::vector<Check> checks;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        add_telling(checks, std::move(all[i]), {"order", i + 1, all.size()});
+    }
+    return checks;
+}
+
+Verdict play_and_judge(const Run& run, const OnStep& on_step) {
+    const std::vector<Run> runs = runs_of_each_pass(run, on_step);
+    Told told;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        add_telling(told.checks, tell_in_all_orders(runs[i], on_step, told),
+                    {"pass", i + 1, runs.size()});
+    }
+    Verdict verdict = conclude(run.which, std::move(told.checks));
+    verdict.status = told.hung ? Status::hang : verdict.status;
+    verdict.refused_by_machine = told.refused;
+    verdict.traces = std::move(told.traces);
     sim::RollingDigest all;
-    std::for_each(digests.begin(), digests.end(), [&](std::uint64_t one) { all.add(one); });
-    verdict.digest = digests.size() == 1 ? digests.front() : all.value();
+    for (const std::uint64_t one : told.digests) {
+        all.add(one);
+    }
+    verdict.digest = told.digests.size() == 1 ? told.digests.front() : all.value();
     return verdict;
 }
 

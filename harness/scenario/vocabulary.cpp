@@ -24,7 +24,7 @@ constexpr const char* points =
     "device_alloc|pinned_alloc|copy|launch|open|read|write|fsync|rename|mkdir|remove|stage|plan|"
     "validate|apply|publish|collective";
 constexpr const char* actions =
-    "fail|throw|flip|slow|late|eio|enospc|short|2:lost|kill|stop|delay|2:pause";
+    "fail|throw|flip|slow|late|eio|enospc|short|lost|kill|stop|delay|2:pause";
 
 std::vector<Word> hyper_parameters() {
     return {{"lr", Type::number, 1, "", "1e-3", "learning rate"},
@@ -73,8 +73,8 @@ std::vector<Section> set_up_sections() {
           {"kind", Type::word, 1, "fiber|thread|process", "\"fiber\"", "what a rank is"}}},
         {"device",
          {{"capacity", Type::bytes, 1, "", "\"1 GiB\"", "of each device"},
-          {"schedule", Type::word, 1, "fifo|random|latest|pct|2:exhaustive", "\"fifo\"",
-           "which of the operations that may run next does"},
+          {"schedule", Type::word, 1, "fifo|random|latest|pct|exhaustive", "\"fifo\"",
+           "which of the operations that may run next does; exhaustive: every order in turn"},
           {"allocator", Type::word, 1, "raw|caching|stream_ordered", "\"raw\"",
            "who hands out device memory: nobody, PyTorch's, cudaMallocAsync's"},
           {"count", Type::count, 2, "", "", ""},
@@ -84,13 +84,13 @@ std::vector<Section> set_up_sections() {
           {"backend", Type::word, 3, "", "", ""},
           {"sparse", Type::flag, 3, "", "", ""}}},
         {"host",
-         {{"capacity", Type::bytes, 2, "", "", ""},
+         {{"capacity", Type::bytes, 1, "", "unlimited", "pageable memory of each rank"},
           {"pinned", Type::bytes, 1, "", "unlimited", "quota of each rank"},
           {"pinned_policy", Type::word, 1, "exact|power_of_two", "\"exact\"",
            "pages of 4 KiB, or PyTorch's: powers of two, kept when freed"}}},
         {"storage",
          {{"kind", Type::word, 1, "memory|posix", "\"memory\"", "a file system in memory or real"},
-          {"capacity", Type::bytes, 2, "", "", ""}}},
+          {"capacity", Type::bytes, 1, "", "unlimited", "of all files: then the disk is full"}}},
         {"engine",
          {{"chunk", Type::bytes, 1, "", "\"1 MiB\"", "one read or staging block"},
           {"checks", Type::word, 1, checks, "\"full\"", "what a load checks before it reads"},
@@ -140,7 +140,8 @@ std::vector<Section> step_sections() {
          {{"train", Type::table, 1, "step.train", "", "N training steps"},
           {"save", Type::table, 1, "step.save", "", "NAME"},
           {"load", Type::table, 1, "step.load", "", "NAME"},
-          {"restart", Type::patch, 1, "", "", "new processes; patches of the set-up"},
+          {"restart", Type::patch, 1, "", "",
+           "new processes; patches of the set-up; order; lose_unsynced"},
           {"set", Type::table, 1, "step.set", "", "hyper-parameters of a running group"},
           {"add_param_group", Type::table, 1, "step.add_param_group", "", "in the running process"},
           {"init_state", Type::table, 1, "step.init_state", "", "the optimizer makes its state"},

@@ -1,5 +1,7 @@
 #include "swaplab/sim/buffer.hpp"
 
+#include "swaplab/sim/mutant.hpp"
+
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -20,6 +22,30 @@ void check_range(std::uint64_t offset_bytes, std::uint64_t bytes, std::uint64_t 
              {"found", fmt::format("{} B at {}", bytes, offset_bytes)},
              {"site", format_site(site)}});
     }
+}
+
+void check_host_capacity(Device& device, std::uint64_t bytes, std::string_view tag, CallSite site) {
+    const MemoryLedger& ledger = device.ledger();
+    const std::uint64_t charged = ledger.now(MemoryKind::host);
+    const std::uint64_t capacity = ledger.host_capacity_bytes();
+    if ((charged <= capacity && bytes <= capacity - charged) ||
+        SWAPLAB_MUTANT("sim.host_capacity_unchecked")) {
+        return;
+    }
+    constexpr std::size_t holders_shown_max = 10;
+    OutOfDeviceMemory::Report report;
+    report.rank = device.rank();
+    report.memory = std::string(name_of(MemoryKind::host));
+    report.tag = std::string(tag);
+    report.requested_bytes = bytes;
+    report.rounded_bytes = bytes;
+    report.charged_bytes = charged;
+    report.capacity_bytes = capacity;
+    report.largest_hole_bytes = report.free_bytes();
+    report.holders = ledger.holders(MemoryKind::host, holders_shown_max);
+    report.by_tag = ledger.by_tag(MemoryKind::host);
+    report.site = site;
+    throw OutOfDeviceMemory(std::move(report));
 }
 
 }  // namespace
@@ -96,6 +122,7 @@ HostBuffer::HostBuffer(Device& device, std::uint64_t bytes, std::string_view tag
     if (bytes == 0) {
         return;
     }
+    check_host_capacity(device, bytes, tag, site);
     data_ = static_cast<std::byte*>(std::calloc(bytes, 1));
     if (data_ == nullptr) {
         throw std::bad_alloc();

@@ -152,6 +152,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "{ damage = { in = \"x\", file = \"/x\", delete = true } }, { load = \"x\" }",
                 "bad-value", "the name of a file in the directory"},
         Refusal{"{ train = 1, fault = { at = \"copi\" } }", "unknown-value", "nearest: copy"},
+        Refusal{"{ restart.lose_unsynced = 1 }", "wrong-type", "lose_unsynced = 1"},
+        Refusal{"{ restart.lose_unsyced = true }", "unknown-key", "restart cannot patch"},
+        Refusal{"{ restart.host.capacity = \"0 B\" }", "bad-amount", "plain bytes above 0"},
+        Refusal{"{ restart.device.schedule = \"exhaustiv\" }", "unknown-value",
+                "nearest: exhaustive"},
+        Refusal{"{ save = \"x\", fault = { at = \"write\", then = \"lost\" } }, "
+                "{ restart.lose_unsynced = true }, { load = \"x\" }",
+                "bad-value", "only fsync can be lost"},
+        Refusal{"{ restart.lose_unsynced = true }, { save = \"x\", fault = { at = \"fsync\", "
+                "then = \"lost\" } }, { restart = {} }, { load = \"x\" }",
+                "cannot-fail", "no power is lost after it"},
         Refusal{damage("flip = 1, zero = true"), "missing-key", "exactly one of truncate"},
         Refusal{damage("flip = -1"), "bad-value", "flip = -1"},
         Refusal{damage("extend = \"0 B\""), "bad-amount", "above 0"},

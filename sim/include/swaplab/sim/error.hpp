@@ -127,7 +127,7 @@ class OutOfDeviceMemory : public std::bad_alloc, public Error {
         bool waiting_suffices = false;
         /// Held by the allocator, charged or not; 0: what is charged.
         std::uint64_t reserved_bytes = 0;
-        std::string memory = "device";  ///< or "pinned": then capacity is the quota
+        std::string memory = "device";  ///< or "pinned", "host": then capacity is the quota
 
         [[nodiscard]] std::uint64_t free_bytes() const noexcept {
             return capacity_bytes - context_bytes -

@@ -2,17 +2,18 @@
 
 /// Accounting of every byte a device hands out, with tags, peaks and nested windows.
 
+#include "swaplab/sim/call_site.hpp"
+#include "swaplab/sim/error.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
-
-#include "swaplab/sim/call_site.hpp"
-#include "swaplab/sim/error.hpp"
 
 namespace swaplab::sim {
 
@@ -46,6 +47,12 @@ class MemoryLedger {
     /// Begins the charged lifetime. `tag` says what it is for ("a.exp_avg", "slot 0").
     Id charge(MemoryKind kind, std::uint64_t requested_bytes, std::uint64_t rounded_bytes,
               std::string_view tag, CallSite site);
+    /// Pageable host memory that may be charged at once; unlimited until said.
+    void limit_host(std::uint64_t bytes) noexcept { host_capacity_bytes_ = bytes; }
+    [[nodiscard]] std::uint64_t host_capacity_bytes() const noexcept {
+        return host_capacity_bytes_;
+    }
+
     /// Begins the occupied lifetime: at once, or when the allocation runs, charged still or not.
     void occupy(Id id) noexcept;
     /// Ends the charged lifetime. `id` must be charged.
@@ -146,6 +153,7 @@ class MemoryLedger {
     std::vector<Entry> entries_;
     std::vector<std::uint32_t> unused_;  ///< places in entries_
     std::uint64_t charges_ = 0;
+    std::uint64_t host_capacity_bytes_ = std::numeric_limits<std::uint64_t>::max();
     std::array<std::size_t, memory_kind_count> live_{};
     std::array<std::size_t, memory_kind_count> held_tags_{};  ///< tags with bytes
     Counters now_{};

@@ -1,0 +1,12 @@
+# Runs every scenario twice: ${swaplab} run ${scenarios}. Both runs must print the same digest.
+foreach(run first second)
+  execute_process(COMMAND ${swaplab} run ${scenarios} OUTPUT_VARIABLE printed RESULT_VARIABLE code)
+  string(REGEX MATCH "digest [0-9a-f]+" ${run} "${printed}")
+  if(NOT code EQUAL 0 OR NOT ${run})
+    message(FATAL_ERROR "the ${run} run ended with ${code}:\n${printed}")
+  endif()
+endforeach()
+message(STATUS "${first}, ${second}")
+if(NOT first STREQUAL second)
+  message(FATAL_ERROR "the same scenarios with the same seeds: ${first}, then ${second}")
+endif()
