@@ -1,6 +1,7 @@
 #include "scenario/unseen.hpp"
 
 #include "scenario/backend.hpp"
+#include "scenario/orders.hpp"
 
 #include <fmt/format.h>
 
@@ -38,6 +39,9 @@ std::string why_not_here(const Run& run) {
     }
     if (has_processes(run)) {
         return "its ranks are forked processes, which cannot use CUDA";
+    }
+    if (has_every_order(run)) {
+        return fmt::format("{} does not let its orders be chosen", run.backend->name());
     }
     for (const FailSpec& fail : run.which.fails) {
         if (is_unseen(fail.path)) {
