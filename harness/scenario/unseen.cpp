@@ -34,14 +34,14 @@ bool has_processes(const Run& run) {
 }  // namespace
 
 std::string why_not_here(const Run& run) {
+    if (run.backend != nullptr && has_every_order(run)) {
+        return fmt::format("{} does not let its orders be chosen", run.backend->name());
+    }
     if (sees_all(run)) {
         return "";
     }
     if (has_processes(run)) {
         return "its ranks are forked processes, which cannot use CUDA";
-    }
-    if (has_every_order(run)) {
-        return fmt::format("{} does not let its orders be chosen", run.backend->name());
     }
     for (const FailSpec& fail : run.which.fails) {
         if (is_unseen(fail.path)) {

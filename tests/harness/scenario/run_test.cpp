@@ -2,6 +2,7 @@
 #include "scenario/seeded_values.hpp"
 #include "scenario/step_error.hpp"
 #include "story.hpp"
+#include "support/temporary_directory.hpp"
 
 #include "swaplab/harness/storage.hpp"
 #include "swaplab/sim/error.hpp"
@@ -9,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -167,22 +169,18 @@ TEST(Play, ASaveThatFailedIsNotThereToLookAt) {
 }
 
 TEST(Play, KeepsSavesOnDiskApartAndRemovesThem) {
-    const auto count = [] {
-        std::size_t found = 0;
-        for (const auto& entry :
-             std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
-            found += entry.path().filename().string().starts_with("swaplab-run-") ? 1U : 0U;
-        }
-        return found;
-    };
-    const std::size_t before = count();
+    const tests::TemporaryDirectory home;
+    const char* before = std::getenv("TMPDIR");
+    const std::string usual = before != nullptr ? before : "/tmp";
+    ::setenv("TMPDIR", home.path().c_str(), 1);
     const Verdict verdict = verdict_of(
         "{ train = 2 }, { save = \"ckpt\", expect.files.present = [\".metadata\", \"*.distcp\"] }, "
         "{ restart.world.size = 1 }, { load = \"ckpt\", expect.everything.same_as = "
         "\"uninterrupted\" }",
         ours, "storage.kind = \"posix\"\n");
+    ::setenv("TMPDIR", usual.c_str(), 1);
     EXPECT_EQ(verdict.status, Status::pass) << why(verdict);
-    EXPECT_EQ(count(), before);
+    EXPECT_TRUE(std::filesystem::is_empty(home.path()));
 }
 
 TEST(Play, EditsAndDamagesWhatIsSaved) {
