@@ -1,7 +1,7 @@
 #include "training.hpp"
 
 #include "property.hpp"
-#include "scenario/backend.hpp"
+#include "scenario/play/backend.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/harness/train_engine.hpp"

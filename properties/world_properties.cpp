@@ -2,8 +2,8 @@
 /// and orders of execution. A group that joins late is there from the start, as showValue() has it.
 
 #include "property.hpp"
-#include "scenario/play.hpp"
-#include "scenario/scenario_file.hpp"
+#include "scenario/language/scenario_file.hpp"
+#include "scenario/play/play.hpp"
 
 #include "swaplab/sim/digest.hpp"
 

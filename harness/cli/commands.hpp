@@ -2,7 +2,7 @@
 
 /// What the commands about scenarios do; main.cpp reads the command line for them.
 
-#include "scenario/scenario_file.hpp"
+#include "scenario/language/scenario_file.hpp"
 
 #include "swaplab/harness/exit_code.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "cli/commands.hpp"
 #include "report/scenario_json.hpp"
-#include "scenario/selection.hpp"
+#include "scenario/language/selection.hpp"
 
 #include <ostream>
 

@@ -1,7 +1,7 @@
 #include "cli/commands.hpp"
 #include "report/scenario_json.hpp"
-#include "scenario/selection.hpp"
-#include "scenario/vocabulary.hpp"
+#include "scenario/language/selection.hpp"
+#include "scenario/language/vocabulary.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 #include "swaplab/sim/units.hpp"

@@ -4,7 +4,7 @@
 #include "inspect/inspect.hpp"
 #include "replay/replay_command.hpp"
 #include "report/scenario_json.hpp"
-#include "scenario/diagnostic.hpp"
+#include "scenario/language/diagnostic.hpp"
 
 #include "swaplab/sim/error.hpp"
 

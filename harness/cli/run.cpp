@@ -4,9 +4,9 @@
 #include "lab/cuda_lab.hpp"
 #include "report/run_report.hpp"
 #include "report/scenario_json.hpp"
-#include "scenario/backend.hpp"
-#include "scenario/selection.hpp"
-#include "scenario/unseen.hpp"
+#include "scenario/judge/unseen.hpp"
+#include "scenario/language/selection.hpp"
+#include "scenario/play/backend.hpp"
 
 #include "swaplab/harness/storage.hpp"
 #include "swaplab/sim/units.hpp"

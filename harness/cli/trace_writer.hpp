@@ -2,8 +2,8 @@
 
 /// The files of `swaplab run --trace DIR`.
 
-#include "scenario/model.hpp"
-#include "scenario/record.hpp"
+#include "scenario/language/model.hpp"
+#include "scenario/play/record.hpp"
 
 #include "swaplab/harness/storage.hpp"
 

@@ -3,7 +3,7 @@
 /// CUDA as the backend of scenarios and properties. Over the stand-in for libcudart it sees what
 /// simulated devices see; on a GPU, bytes and the ledger.
 
-#include "scenario/backend.hpp"
+#include "scenario/play/backend.hpp"
 
 #include <memory>
 

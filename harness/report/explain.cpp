@@ -1,6 +1,6 @@
 #include "report/explain.hpp"
 
-#include "scenario/record.hpp"
+#include "scenario/play/record.hpp"
 
 #include "swaplab/sim/units.hpp"
 

@@ -2,7 +2,7 @@
 
 /// A scenario in sentences: short forms and defaults spelled out. Runs nothing.
 
-#include "scenario/scenario_file.hpp"
+#include "scenario/language/scenario_file.hpp"
 
 #include <string>
 

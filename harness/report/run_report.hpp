@@ -2,7 +2,7 @@
 
 /// What `swaplab run` has to tell, and the three forms in which it does.
 
-#include "scenario/verdict.hpp"
+#include "scenario/judge/verdict.hpp"
 
 #include "swaplab/harness/exit_code.hpp"
 

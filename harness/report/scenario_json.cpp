@@ -1,7 +1,7 @@
 #include "report/scenario_json.hpp"
 
 #include "report/explain.hpp"
-#include "scenario/vocabulary.hpp"
+#include "scenario/language/vocabulary.hpp"
 
 #include "swaplab/harness/specimen.hpp"
 

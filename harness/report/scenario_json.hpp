@@ -2,7 +2,7 @@
 
 /// Scenario files, the language and errors of commands as JSON.
 
-#include "scenario/scenario_file.hpp"
+#include "scenario/language/scenario_file.hpp"
 
 #include "swaplab/harness/exit_code.hpp"
 #include "swaplab/sim/error.hpp"

@@ -1,8 +1,8 @@
 /// Scenarios on a backend that does not see inside of its devices, as on a GPU.
 
-#include "scenario/unseen.hpp"
+#include "scenario/judge/unseen.hpp"
 
-#include "scenario/backend.hpp"
+#include "scenario/play/backend.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "scenario/amount.hpp"
+#include "scenario/language/amount.hpp"
 
 #include <gtest/gtest.h>
 

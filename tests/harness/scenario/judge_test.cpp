@@ -1,7 +1,7 @@
-#include "scenario/judge.hpp"
+#include "scenario/judge/judge.hpp"
 
-#include "scenario/scenario_file.hpp"
-#include "scenario/verdict.hpp"
+#include "scenario/judge/verdict.hpp"
+#include "scenario/language/scenario_file.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-#include "scenario/scenario_file.hpp"
-#include "scenario/vocabulary.hpp"
+#include "scenario/language/scenario_file.hpp"
+#include "scenario/language/vocabulary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-#include "scenario/gradient_file.hpp"
-#include "scenario/seeded_values.hpp"
-#include "scenario/step_error.hpp"
+#include "scenario/play/gradient_file.hpp"
+#include "scenario/play/seeded_values.hpp"
+#include "scenario/play/step_error.hpp"
 #include "story.hpp"
 #include "support/temporary_directory.hpp"
 

@@ -1,8 +1,8 @@
 // Words that speak of disks, of host memory and of every order.
 
-#include "scenario/limited_storage.hpp"
-#include "scenario/orders.hpp"
-#include "scenario/unsynced_storage.hpp"
+#include "scenario/play/limited_storage.hpp"
+#include "scenario/play/orders.hpp"
+#include "scenario/play/unsynced_storage.hpp"
 #include "story.hpp"
 
 #include <gmock/gmock.h>

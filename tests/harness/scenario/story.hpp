@@ -2,8 +2,8 @@
 
 /// Stories on a small model, played and judged.
 
-#include "scenario/scenario_file.hpp"
-#include "scenario/verdict.hpp"
+#include "scenario/judge/verdict.hpp"
+#include "scenario/language/scenario_file.hpp"
 
 #include <gtest/gtest.h>
 

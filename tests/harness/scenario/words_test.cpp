@@ -1,8 +1,8 @@
 /// Every word that speaks of worlds, devices, memory, copies and faults is used by a shipped file.
 
-#include "scenario/scenario_file.hpp"
-#include "scenario/selection.hpp"
-#include "scenario/vocabulary.hpp"
+#include "scenario/language/scenario_file.hpp"
+#include "scenario/language/selection.hpp"
+#include "scenario/language/vocabulary.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 /// Every scenario as fibers, threads and processes: the same bits, figures and verdicts.
 
-#include "scenario/rank_record.hpp"
-#include "scenario/scenario_file.hpp"
-#include "scenario/selection.hpp"
-#include "scenario/verdict.hpp"
+#include "scenario/judge/verdict.hpp"
+#include "scenario/language/scenario_file.hpp"
+#include "scenario/language/selection.hpp"
+#include "scenario/play/rank_record.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <fmt/format.h>
@@ -63,7 +63,8 @@ std::vector<std::string> shipped() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shipped, InWorlds, ::testing::ValuesIn(shipped()), [](const auto& one) {
-    return std::filesystem::path(one.param).stem().string();
+    const std::filesystem::path path = one.param;
+    return path.parent_path().filename().string() + "_" + path.stem().string();
 });
 
 TEST_P(InWorlds, StatesFiguresAndVerdictsAreEqual) {
