@@ -187,6 +187,11 @@ std::optional<std::string> CheckJudge::fails_wrongly(const StepRecord& record, i
                                first_line(record.error->text));
         }
     }
+    if (spec.within_ms && record.spent_ms > *spec.within_ms &&
+        !SWAPLAB_MUTANT("judge.never_late")) {
+        return fmt::format("rank {}: the error came after {} ms, not within {} ms", rank,
+                           record.spent_ms, *spec.within_ms);
+    }
     if (spec.leaves == ErrorSpec::Leaves::torn) {
         return record.after.torn ? std::nullopt
                                  : std::optional(fmt::format("rank {} is not marked torn", rank));

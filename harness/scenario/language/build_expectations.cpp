@@ -206,6 +206,13 @@ class ExpectationBuilder {
         expectation.error.leaves = leaves == "torn"       ? ErrorSpec::Leaves::torn
                                    : leaves == "anything" ? ErrorSpec::Leaves::anything
                                                           : ErrorSpec::Leaves::unchanged;
+        if (const Node* within = table_.find("within")) {
+            expectation.error.within_ms = read_duration(*within, "within", diagnostics_);
+            if (expectation.error.within_ms.value_or(0) >= set_up_.timeout_ms) {
+                cannot_fail(within->at, fmt::format("a step that takes {} ms is a hang anyway",
+                                                    set_up_.timeout_ms));
+            }
+        }
     }
 
     void memory(const Node& table, BytesOf bytes_of) {

@@ -294,6 +294,7 @@ struct ErrorSpec {
     std::vector<int> on;
     enum class Leaves : std::uint8_t { unchanged, torn, anything };
     Leaves leaves = Leaves::unchanged;
+    std::optional<std::int64_t> within_ms;  ///< of the step's begin, on each rank that fails
     friend bool operator==(const ErrorSpec&, const ErrorSpec&) = default;
 };
 

@@ -420,7 +420,7 @@ std::vector<Section> subject_sections() {
          with(error_words(),
               {{"on", Type::ranks, 1, "all|survivors", "\"all\"", ""},
                {"leaves", Type::word, 1, "unchanged|torn|anything", "\"unchanged\"", ""},
-               {"within", Type::duration, 2, "", "", ""}})},
+               {"within", Type::duration, 1, "", "", "how soon, from the step's begin on"}})},
         {"expect.findings",
          {{"is", Type::words, 1, finding_kinds, "", "exactly these kinds"},
           {"name", Type::text, 1, "", "", "part of the path"}}},

@@ -181,11 +181,14 @@ void RankPlayer::measured(StepRecord& record, const std::string& verb,
     }
     {
         const sim::MemoryLedger::Window window(device_->ledger());
+        const auto clock_begin = std::chrono::steady_clock::now();
         try {
             work();
         } catch (const std::exception&) {
             record.error = step_error(std::current_exception(), rank_, verb);
         }
+        const auto spent = std::chrono::steady_clock::now() - clock_begin;
+        record.spent_ms = std::chrono::duration_cast<std::chrono::milliseconds>(spent).count();
         end_memory(record, *device_, window);
     }
     if (record.worst) {
@@ -232,10 +235,8 @@ bool RankPlayer::play(std::size_t index, StepRecord& record) {
     const bool late = faulty && step.fault->then == sim::FaultAction::late;
     late_at_ = late ? static_cast<std::uint64_t>(step.fault->nth) : 0;
     const std::int64_t training_steps = history_.training_steps;
-    const auto begin = std::chrono::steady_clock::now();
     measured(record, step.verb, [&] { perform(step); });
-    const auto spent = std::chrono::steady_clock::now() - begin;
-    record.too_slow = spent > std::chrono::milliseconds(step.after.timeout_ms);
+    record.too_slow = record.spent_ms > step.after.timeout_ms;
     record.fault_passes = faulty ? faults_.fitting_passes() : 0;
     record.fault_happened = faults_.disarm() || !faulty;
     if (record.error) {

@@ -52,6 +52,8 @@ struct StepRecord {
     bool fault_happened = true;      ///< of the fault that the step has on this rank
     std::uint64_t fault_passes = 0;  ///< that it could have struck
     bool too_slow = false;
+    std::int64_t spent_ms =
+        0;  ///< until it returned or threw; no result, only compared with limits
     std::array<MemoryFigures, sim::memory_kind_count> memory;
     std::optional<MemoryFigures> worst;  ///< of the device, requested bytes; where asked for
     std::array<MemoryFigures, sim::memory_kind_count> occupied;  ///< as observed; without tags

@@ -188,9 +188,9 @@ void Wire::one(Saved& saved) {
 
 void Wire::one(StepRecord& record) {
     (*this)(record.reached, record.ended, record.error, record.fault_happened, record.fault_passes,
-            record.too_slow, record.memory, record.worst, record.occupied, record.reserved,
-            record.trace, record.storage, record.findings, record.before, record.after,
-            record.units, record.history);
+            record.too_slow, record.spent_ms, record.memory, record.worst, record.occupied,
+            record.reserved, record.trace, record.storage, record.findings, record.before,
+            record.after, record.units, record.history);
 }
 
 }  // namespace swaplab::harness::scenario

@@ -134,6 +134,19 @@ std::size_t directories_left(const std::string& directory) {
                                                   std::filesystem::directory_iterator()));
 }
 
+TEST(Worlds, AnErrorThatComesTooLateFails) {
+    const Verdict verdict = execute(run_of(
+        "{ save = \"x\" }, { save = \"x\", fault = { at = \"write\", rank = 1, then = \"stop\" }, "
+        "expect.error = { kind = \"rank_lost\", naming = [\"rank 1\"], on = \"survivors\", "
+        "within = \"1 ms\" } }, { restart = {} }, { load = \"x\" }",
+        "process", "scenario.timeout = \"400 ms\"\n"));
+    const auto late = std::find_if(verdict.checks.begin(), verdict.checks.end(),
+                                   [](const Check& check) { return !check.ok; });
+    ASSERT_NE(late, verdict.checks.end());
+    EXPECT_EQ(late->path, "save-2.error");
+    EXPECT_THAT(late->summary, HasSubstr("the error came after "));
+}
+
 TEST(Worlds, ARunWhoseProcessesWereKilledIsSweptByTheNext) {
     const tests::TemporaryDirectory home;
     const auto run = run_of("{ train = 1 }, { save = \"x\" }, { load = \"x\" }", "process");
