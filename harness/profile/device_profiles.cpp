@@ -86,8 +86,10 @@ class Reader {
         Json json;
         try {
             json = Json::parse(text);
-        } catch (const Json::exception& error) {
-            refuse("", "a JSON object", error.what());
+        } catch (const Json::parse_error& error) {
+            refuse("", "JSON", fmt::format("text that is none from byte {} on", error.byte));
+        } catch (const Json::exception&) {
+            refuse("", "JSON", "a number that no double holds");
         }
         if (!json.is_object()) {
             refuse("", "a JSON object", shown(json));

@@ -140,6 +140,11 @@ ExitCode replay_command(Storage& storage, const ReplayOptions& options, std::ost
             fmt::format("--shrink wants one TRACE; found {}", options.traces.size()),
             {{"operation", "shrink"}, {"found", std::to_string(options.traces.size())}});
     }
+    if (!options.shrink.empty() && options.shrink == options.chart) {
+        throw sim::ArgumentError(
+            fmt::format("--shrink and --chart both write {}; name two files", options.shrink),
+            {{"operation", "replay"}, {"file", options.shrink}});
+    }
     std::vector<Replayed> all;
     all.reserve(options.traces.size());
     for (const std::string& path : options.traces) {

@@ -306,16 +306,24 @@ Orders tell(const Run& run, const OnStep& on_step, Told& told, std::vector<Check
     return records.orders;
 }
 
+[[noreturn]] void refuse_orders() {
+    throw std::length_error(
+        fmt::format("the operations of this story have more than {} orders: schedule = "
+                    "\"exhaustive\" is for few operations, \"pct\" tries some orders of many",
+                    sim::with_thousands(orders_max)));
+}
+
 /// Tells `run` in each order of what its devices do, if it asks for that.
 std::vector<Check> tell_in_all_orders(Run run, const OnStep& on_step, Told& told) {
     std::vector<std::vector<Check>> all(1);
-    run.orders = next_orders(tell(run, on_step, told, all.front()));
+    const Orders first = tell(run, on_step, told, all.front());
+    if (fewest_orders(first) > orders_max) {
+        refuse_orders();
+    }
+    run.orders = next_orders(first);
     while (!run.orders.empty()) {
         if (all.size() == orders_max) {
-            throw std::length_error(fmt::format(
-                "the operations of this story have more than {} orders: schedule = \"exhaustive\" "
-                "is for few operations, \"pct\" tries some orders of many",
-                sim::with_thousands(orders_max)));
+            refuse_orders();
         }
         all.emplace_back();
         run.orders = next_orders(tell(run, on_step, told, all.back()));

@@ -42,6 +42,11 @@ struct Order {
 [[nodiscard]] SetUp build_set_up(const Node& document, const Order& order,
                                  Diagnostics& diagnostics);
 
+/// Letters, digits, . _ - and at most 64 of them, for what names files and stands in reports.
+[[nodiscard]] bool is_plain(const std::string& name);
+/// "uninterrupted" and the like, which no save or label may be called.
+[[nodiscard]] bool is_reference(const std::string& name);
+
 /// What a story knows at one of its steps, for names and references.
 struct StoryNames {
     struct Saved {

@@ -502,6 +502,9 @@ class ActionBuilder {
 namespace {
 
 /// A name that can be one directory on any file system.
+
+}  // namespace
+
 bool is_plain(const std::string& name) {
     constexpr std::size_t most = 64;
     return !name.empty() && name.size() <= most && name.front() != '.' &&
@@ -510,7 +513,10 @@ bool is_plain(const std::string& name) {
                "._-") == std::string::npos;
 }
 
-}  // namespace
+bool is_reference(const std::string& name) {
+    return name == "before" || name == "start" || name == "end" || name == "uninterrupted" ||
+           name == "adamw";
+}
 
 void take_name(const std::string& name, const StoryNames::Saved& saved, StoryNames& names,
                Diagnostics& diagnostics) {
@@ -520,9 +526,7 @@ void take_name(const std::string& name, const StoryNames::Saved& saved, StoryNam
                           "most 64 of them");
     }
     const auto& labels = names.labels;
-    const bool reserved = name == "before" || name == "start" || name == "end" ||
-                          name == "uninterrupted" || name == "adamw";
-    if (reserved || std::find(labels.begin(), labels.end(), name) != labels.end()) {
+    if (is_reference(name) || std::find(labels.begin(), labels.end(), name) != labels.end()) {
         diagnostics.error("name-taken", saved.at,
                           fmt::format("\"{}\" already names a step or a reference", name),
                           "labels, saves and checkpoints share one list of names");

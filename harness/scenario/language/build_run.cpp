@@ -119,7 +119,15 @@ class StoryBuilder {
             const auto first =
                 std::find(story_.names.labels.begin(), story_.names.labels.end(), label);
             const auto index = static_cast<std::size_t>(first - story_.names.labels.begin());
-            if (!label.empty() && index < i) {
+            if (label.empty()) {
+                continue;  // no verb: reported elsewhere
+            }
+            if (!is_plain(label) || label.find('.') != std::string::npos || is_reference(label)) {
+                diagnostics_.error("bad-value", steps->items[i].at,
+                                   "a label is letters, digits, _ and -, at most 64 of them, and "
+                                   "none of \"before\", \"start\", \"end\", \"uninterrupted\", "
+                                   "\"adamw\"");
+            } else if (index < i) {
                 diagnostics_.error("name-taken", steps->items[i].at,
                                    fmt::format("two steps with the label \"{}\"", label));
             }

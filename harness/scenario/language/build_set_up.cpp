@@ -71,7 +71,7 @@ void require_plain_bytes(const Node& table, std::string_view key, Diagnostics& d
     const std::int64_t value = amount ? amount->value({}).value_or(0) : 1;
     if (amount && (amount->derived() || value <= 0 || value > most_bytes)) {
         diagnostics.error("bad-amount", node->at,
-                          fmt::format("{} = {}: plain bytes above 0 are expected, at most 8 TiB",
+                          fmt::format("{} = {}: plain bytes above 0 are expected, at most 8192 GiB",
                                       key, show(*node)));
     }
 }

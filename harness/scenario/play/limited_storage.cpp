@@ -1,5 +1,6 @@
 #include "scenario/play/limited_storage.hpp"
 
+#include "scenario/play/step_error.hpp"
 #include "scenario/play/storage_layer.hpp"
 
 #include "swaplab/sim/mutant.hpp"
@@ -47,6 +48,7 @@ class LimitedFile : public WritableFile {
             {{"operation", "write"},
              {"file", path_},
              {"reason", "no space left"},
+             {"limit", std::string(scenarios_own_limit)},
              {"expected", fmt::format("room for {} B", bytes.size())},
              {"found", fmt::format("room for {} B", room)}});
     }

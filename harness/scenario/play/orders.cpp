@@ -46,6 +46,16 @@ Orders next_orders(Orders taken) {
     return {};
 }
 
+std::size_t fewest_orders(const Orders& taken) {
+    std::size_t least = 1;
+    for (const auto& [rank, choices] : taken) {
+        for (const OrderChoice& choice : choices) {
+            least += choice.count - 1;
+        }
+    }
+    return least;
+}
+
 bool has_every_order(const Run& run) {
     return run.start.every_order ||
            std::any_of(run.steps.begin(), run.steps.end(),

@@ -28,6 +28,10 @@ struct OrderRecord {
 [[nodiscard]] Orders next_orders(Orders taken);
 
 /// Whether any process of the story has the schedule.
+/// How many orders a story has at least, of which one is known: each choice could have been
+/// another.
+[[nodiscard]] std::size_t fewest_orders(const Orders& taken);
+
 [[nodiscard]] bool has_every_order(const Run& run);
 
 }  // namespace swaplab::harness::scenario

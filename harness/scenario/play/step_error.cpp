@@ -73,11 +73,16 @@ StepError step_error(const std::exception_ptr& thrown, int rank, const std::stri
 }
 
 bool is_machines_refusal(const StepError& error) {
-    return std::any_of(error.fields.begin(), error.fields.end(), [](const sim::ErrorField& field) {
-        return field.name == "reason" &&
-               (field.value == no_memory || field.value == "no space left" ||
-                field.value.starts_with(system_refused));
-    });
+    const bool own_limit =
+        std::any_of(error.fields.begin(), error.fields.end(), [](const sim::ErrorField& field) {
+            return field.name == "limit" && field.value == scenarios_own_limit;
+        });
+    return !own_limit &&
+           std::any_of(error.fields.begin(), error.fields.end(), [](const sim::ErrorField& field) {
+               return field.name == "reason" &&
+                      (field.value == no_memory || field.value == "no space left" ||
+                       field.value.starts_with(system_refused));
+           });
 }
 
 }  // namespace swaplab::harness::scenario

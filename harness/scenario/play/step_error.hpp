@@ -6,6 +6,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace swaplab::harness::scenario {
 
@@ -14,6 +15,9 @@ namespace swaplab::harness::scenario {
 /// than a class name. `thrown` must hold an exception.
 [[nodiscard]] StepError step_error(const std::exception_ptr& thrown, int rank,
                                    const std::string& operation);
+
+/// A field "limit" of this value says that the scenario, not the machine, has no more.
+constexpr std::string_view scenarios_own_limit = "storage.capacity";
 
 /// Whether the machine ended the step, not the story: no memory, no disk space, or a system call
 /// that it refused. Injected faults are the story's.

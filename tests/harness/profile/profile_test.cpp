@@ -140,7 +140,7 @@ TEST(Profiles, NameTheFieldThatIsWrong) {
         }
         std::string infinite = with("@");
         infinite.replace(infinite.find("\"@\""), 3, "1e999");
-        EXPECT_THAT(error_of(infinite, ""), HasSubstr("out_of_range"));
+        EXPECT_THAT(error_of(infinite, ""), HasSubstr("a number that no double holds"));
     }
     error_of(changed([](json& good) { good.erase("name"); }), "name");
     error_of(changed([](json& good) { good["name"] = ""; }), "name");
@@ -157,8 +157,9 @@ TEST(Profiles, NameTheFieldThatIsWrong) {
 TEST(Profiles, RefuseWhatIsNoJsonObject) {
     for (const std::string text :
          {"", "{", "[]", "1", "null", "\xff\xfe", "{\"name\": \"\xff\"}"}) {
-        error_of(text, "");
+        EXPECT_THAT(error_of(text, ""), ::testing::Not(HasSubstr("exception")));
     }
+    EXPECT_THAT(error_of("{\"name\": }", ""), HasSubstr("text that is none from byte 10 on"));
     error_of(std::string(100'000, '['), "");
 }
 

@@ -138,6 +138,8 @@ TEST_F(TraceCommand, ReplayShrinksARunThatFails) {
     for (const auto& [name, content] : files("out")) {
         trace = name.ends_with(".trace") ? "out/" + name : trace;
     }
+    EXPECT_EQ(run("replay " + trace + " --shrink same --chart same").exit, 2);
+    EXPECT_FALSE(std::filesystem::exists(path("same")));
     const Ran whole = run("replay " + trace + " --shrink small.trace --chart chart.json");
     EXPECT_EQ(whole.exit, 1) << whole.out;
     EXPECT_THAT(whole.out, HasSubstr("finding  "));

@@ -150,6 +150,16 @@ TEST_F(Command, ReportsOnAFullDiskExit4) {
     EXPECT_EQ(run("run it.toml --junit .").exit, 4);
 }
 
+TEST_F(Command, AFullDiskOfTheScenarioIsNoFullDiskOfThisMachine) {
+    write("it.toml",
+          "scenario.name = 'n'\nscenario.why = 'w'\nstorage.capacity = '1 B'\n"
+          "param = [{ name = 'a', shape = [4] }]\nstep = [{ save = 'x' }, { load = 'x' }]\n" +
+              passes);
+    const Ran ran = run("run it.toml");
+    EXPECT_EQ(ran.exit, 1);
+    EXPECT_THAT(ran.out, HasSubstr("no space left: 0 B of 1 B are taken"));
+}
+
 TEST_F(Command, WithoutATemporaryDirectoryADiskScenarioSaysWhatToSet) {
     write("it.toml", good + passes + "storage.kind = 'posix'\n");
     const Ran ran = swaplab(path("."), "run it.toml", "TMPDIR=nowhere ");

@@ -105,6 +105,11 @@ TEST(EveryOrder, OfTooManyIsAFailureThatSaysSo) {
     EXPECT_THAT(verdict.headline, HasSubstr("more than 1,000 orders"));
 }
 
+TEST(EveryOrder, AreAtLeastOneForEachOtherChoice) {
+    EXPECT_EQ(fewest_orders({}), 1U);
+    EXPECT_EQ(fewest_orders({{{0, 0}, {{0, 2}, {1, 3}}}, {{4, 1}, {{0, 5}}}}), 1U + 1 + 2 + 4);
+}
+
 TEST(EveryOrder, SaysInHowManyAnExpectationHolds) {
     Overrides exhaustive;
     exhaustive.world = 1;
