@@ -146,6 +146,18 @@ TEST(Chart, OfAnEngineNeverOverlaps) {
     }
 }
 
+// A counter that goes back in time shows a peak of operations that never were at once.
+TEST(Chart, CountsForwardInTime) {
+    const Recorded run = recorded(3);
+    const json chart = chart_of({run.device.get()}, profile_named("h200_pcie5").profile);
+    double last = 0;
+    for (const json& event : events(chart, "C", 0)) {
+        EXPECT_GE(event.at("ts").get<double>(), last) << event;
+        last = event.at("ts");
+    }
+    EXPECT_GT(last, 0);
+}
+
 // The run in which operations begin in the order of the chart occupies what its counter says.
 TEST(Chart, CountsWhatTheLedgerSaysOfThatRun) {
     for (std::uint64_t seed = 1; seed <= 40; ++seed) {
