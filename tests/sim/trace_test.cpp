@@ -204,7 +204,7 @@ TEST(Trace, KnowsWhatWasAllocatedOutsideOfThePool) {
     {
         const Stream one(*recording, "one");
         const DeviceBuffer inside(*recording, 1U << 20U, one, "inside");
-        void* outside = recording->allocate_outside_pool(1U << 20U, one, "outside");
+        void* outside = recording->allocate_outside_pool(5U << 20U, one, "outside");
         recording->deallocate(outside, one);
     }
     device->finish();
@@ -371,7 +371,7 @@ TEST(Trace, OfFreedPinnedMemoryThatIsOrdinarySinceRunsAgain) {
         const Stream one(device, "one");
         const DeviceBuffer memory(device, 1U << 16U, one, "memory");
         device.synchronize(one.ref());
-        { const PinnedBuffer gone(device, 1U << 24U, "gone"); }
+        { const PinnedBuffer gone(device, 1U << 26U, "gone"); }
         std::vector<std::byte> pageable(1U << 16U);
         device.copy_pageable(memory.data(), pageable.data(), pageable.size(),
                              CopyDirection::host_to_device, one);
